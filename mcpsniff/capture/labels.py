@@ -131,7 +131,7 @@ def _uv_run(rest: list[str], depth: int) -> str:
 
 def _program(rest: list[str], depth: int, *, shell: bool) -> str:
     """Return what an interpreter runs: a module, the first command of a shell's line, or a script."""
-    for word, following in zip(rest, [*rest[1:], ""], strict=True):
+    for word, following in zip(rest, [*rest[1:], ""], strict=False):
         if word in {"-m", "--module"}:
             return following.removesuffix(".__main__")
         if word == "-jar":
