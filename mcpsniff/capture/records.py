@@ -20,7 +20,105 @@ MASK: Final = "mask"
 GAP: Final = "gap"
 COMMENT: Final = "comment"
 
-KINDS: Final = frozenset({OPEN, CHUNK, CLOSE, REWRITE, MASK, GAP, COMMENT})
+
+class Field(NamedTuple):
+    """One member of a record's body, or of the header: its type by name, whether it may be absent, its meaning."""
+
+    name: str
+    type: str
+    optional: bool
+    meaning: str
+
+
+class Shape(NamedTuple):
+    """What the records of one kind hold: the meaning of their channel and of their body's members."""
+
+    meaning: str
+    channel: str
+    fields: tuple[Field, ...]
+
+
+RECORD_FIELDS: Final[dict[str, Shape]] = {
+    OPEN: Shape(
+        "a channel begins: one direction of one pipe, connection or body",
+        "its number, new in this run",
+        (
+            Field("kind", "text", False, "`stdin`, `stdout`, `stderr`, `tcp`, `http-request` or `http-response`"),
+            Field("dir", "direction", False, "who sends on it: `c2s` client to server, `s2c` server to client"),
+            Field("conn", "count", False, "the connection; channels of one connection share it"),
+            Field("of", "count", True, "the channel whose bytes this one answers"),
+            Field("meta", "object", True, "what is known of it: peer addresses, start line, raw header pairs"),
+        ),
+    ),
+    CHUNK: Shape("bytes that one read returned", "where they arrived", ()),
+    CLOSE: Shape(
+        "a channel ended",
+        "which; no chunk follows on it",
+        (
+            Field(
+                "how", "text", False, "`eof`, `reset`, `aborted`, `exit` (process) or `killed` (process, by a signal)"
+            ),
+            Field("status", "integer", True, "exit status of the process"),
+            Field("signal", "integer or text", True, "the signal that ended the process"),
+            Field("error", "text", True, "what the system said"),
+        ),
+    ),
+    REWRITE: Shape(
+        "what left instead of recorded bytes",
+        "where the recorded bytes arrived",
+        (
+            Field("start", "count", False, "offset in the channel of the first byte replaced"),
+            Field("length", "count", False, "how many recorded bytes were replaced; 0: inserted before `start`"),
+            Field("data", "data", False, "the bytes that left; empty: dropped"),
+            Field("by", "text", False, "who did it: an addon, or `mcpsniff`"),
+        ),
+    ),
+    MASK: Shape(
+        "recorded bytes that stand as `*` because they were secret",
+        "where",
+        (
+            Field("start", "count", False, "offset in the channel of the first masked byte"),
+            Field("length", "count", False, "how many bytes, as many as the secret had"),
+            Field("what", "text", False, "what it was: a header or member name"),
+            Field("fp", "text", False, "HMAC-SHA256 of the secret with this store's salt, 64 bits in hex"),
+        ),
+    ),
+    GAP: Shape(
+        "bytes that passed and are not in the capture: our loss, admitted",
+        "where",
+        (
+            Field("bytes", "count", False, "how many"),
+            Field("why", "text", False, "`queue`, `disk`, `limit` or `secret`"),
+        ),
+    ),
+    COMMENT: Shape(
+        "a remark of a person or an addon",
+        "what it is about; null: the whole capture",
+        (
+            Field("text", "text", False, "the remark"),
+            Field("by", "text", False, "who made it"),
+        ),
+    ),
+}
+"""The body of each kind of record. The reader checks against it, and the table in the reference is printed from it."""
+
+KINDS: Final = frozenset(RECORD_FIELDS)
+
+HEADER_FIELDS: Final = (
+    Field("mcpcap", "count", False, f"major version of the format: {FORMAT_VERSION}"),
+    Field("run", "text", False, "identifies the run; the same in all its parts"),
+    Field("part", "count", False, "1, and one more for each part"),
+    Field("started", "text", False, "when the run began, to which all `t` count: RFC 3339, UTC, microseconds"),
+    Field("transport", "text", True, "`stdio`, `http` or `forward`"),
+    Field("label", "text", True, "name of the server, for people"),
+    Field("argv", "list of text", True, "the command that was wrapped"),
+    Field("cwd", "text", True, "the folder it ran in"),
+    Field("by", "text", True, "program and version that wrote the capture"),
+    Field(
+        "channels", "object", True, "part 2 and later: body of `open` and `offset` of each channel open at its start"
+    ),
+)
+"""The members of the header; a reader needs only those that are not optional."""
 
 
 class Record(NamedTuple):
@@ -52,3 +150,25 @@ class Header(NamedTuple):
     """Part 2 and later: for each open channel its ``open`` body and ``offset``, for readers that lost early parts."""
     extra: dict[str, Any] | None = None
     """Fields this version does not know, kept as they were."""
+
+
+def table_markdown() -> str:
+    """Return the reference table of all records, in Markdown, as docs/capture-format.md shows it."""
+    rows = ["| record | channel | member | type | meaning |", "|---|---|---|---|---|"]
+    for kind, shape in RECORD_FIELDS.items():
+        body = "bytes as *data*, in place of an object" if kind == CHUNK else "an object:"
+        rows.append(f"| **{kind}** | {shape.channel} | {body} | | {shape.meaning} |")
+        rows.extend(f"| | | {_cells(field)}" for field in shape.fields)
+    return "\n".join(rows) + "\n"
+
+
+def header_table_markdown() -> str:
+    """Return the table of the header's members, in Markdown."""
+    rows = ["| member | type | meaning |", "|---|---|---|"]
+    rows.extend(f"| {_cells(field)}" for field in HEADER_FIELDS)
+    return "\n".join(rows) + "\n"
+
+
+def _cells(field: Field) -> str:
+    optional = ", may be absent" if field.optional else ""
+    return f"`{field.name}` | {field.type}{optional} | {field.meaning} |"
