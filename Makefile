@@ -1,0 +1,60 @@
+# Every target sets up what it needs in .venv (and .env-*, tests/peers/node_modules); a second run finds it there.
+# PYTHON=path/to/python chooses the interpreter; without it scripts/find-python.sh looks for one (3.12 or newer).
+
+SHELL := /bin/sh
+BIN := .venv/bin
+ENVIRONMENT := scripts/environment.sh
+INPUTS := pyproject.toml constraints.txt
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types layers docs docs-check check bench clean venv dev peers
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+
+demo: venv  ## a recorded session with deliberate faults, and its annotated transcript
+	@$(BIN)/mcpsniff demo
+
+test: dev peers  ## all tests, those with real clients and servers included
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: dev  ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: dev  ## mypy --strict
+	@$(BIN)/mypy --strict
+
+layers: dev  ## import-linter: data flows one way
+	@$(BIN)/lint-imports --no-cache
+
+docs: dev  ## write the generated blocks of README.md and docs/
+	@$(BIN)/python docs/generate.py
+
+docs-check: dev
+	@$(BIN)/python docs/generate.py --check
+
+check: test lint types layers docs-check  ## everything that CI runs
+
+bench: venv  ## benchmarks of the wrapper and of the decoder
+	@$(BIN)/python bench/stdio.py
+	@$(BIN)/python bench/decode.py
+
+clean:  ## remove the environments and caches
+	rm -rf .venv .env-sdk1 .env-sdk2 tests/peers/node_modules build dist \
+	    .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The steps below do nothing, in a few hundredths of a second, when they are done already.
+
+venv:
+	@$(ENVIRONMENT) .venv run $(INPUTS) -- -c constraints.txt -e .
+
+dev: venv
+	@$(ENVIRONMENT) .venv dev $(INPUTS) -- -c constraints.txt $$($(BIN)/python scripts/dev_requirements.py dev)
+
+peers:
+	@$(ENVIRONMENT) .env-sdk1 peers tests/peers/py-sdk1.txt -- -r tests/peers/py-sdk1.txt
+	@$(ENVIRONMENT) .env-sdk2 peers tests/peers/py-sdk2.txt -- -r tests/peers/py-sdk2.txt
+	@scripts/npm-peers.sh

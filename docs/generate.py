@@ -1,0 +1,151 @@
+"""Write, or check, the generated blocks of README.md and docs/*.md.
+
+A block is what stands between a line ``<!-- generated: NAME -->`` and the next line ``<!-- end -->``; NAME is a
+provider's name, with an argument after a colon where it takes one (``help:show``).
+
+    python docs/generate.py            write what is stale
+    python docs/generate.py --check    change nothing; print a diff and exit 1 when something is stale
+    python docs/generate.py FILE...    the same for these files only
+
+Exit status 2: a block cannot be generated (an unknown name, a module that does not exist, a block without an end).
+"""
+
+import argparse
+import difflib
+import importlib
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+REPO = Path(__file__).resolve().parents[1]
+START = re.compile(r"^<!-- generated: (\S+) -->$")
+END = "<!-- end -->"
+HELP_WIDTH = 80
+
+
+class GenerateError(Exception):
+    """A block cannot be generated; the text says which and why."""
+
+
+def member(module: str, name: str) -> Any:
+    """Return an attribute of a module of the package. Raises GenerateError when there is none."""
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise GenerateError(f"{module}.{name} is needed and not there: {error}") from error
+
+
+def help_text(command: str) -> str:
+    """Return ``mcpsniff COMMAND --help`` as a text block; without a command, that of mcpsniff itself."""
+    from click.testing import CliRunner
+
+    words = command.split("/") if command else []
+    arguments = [*words, "--help"]
+    result = CliRunner().invoke(
+        member("mcpsniff.cli", "main"),
+        arguments,
+        prog_name="mcpsniff",
+        terminal_width=HELP_WIDTH,
+        max_content_width=HELP_WIDTH,
+    )
+    if result.exit_code != 0:
+        raise GenerateError(f"mcpsniff {' '.join(arguments)} exits {result.exit_code}: {result.output}")
+    return f"```text\n$ mcpsniff {' '.join(arguments)}\n{result.output.rstrip()}\n```"
+
+
+def checks_table(_: str) -> str:
+    """Return a table of every registered check, in the order of their codes."""
+    rows = sorted(member("mcpsniff.checks", "all_checks")(), key=lambda check: check.code)
+    lines = ["| code | name | severity | group | revisions | what it says |", "|---|---|---|---|---|---|"]
+    for check in rows:
+        said = " ".join((check.doc or "").split("\n\n")[0].split()).replace("|", "\\|")
+        revisions = f"{check.since or ''} to {check.until or ''}".strip() if check.since or check.until else "all"
+        lines.append(f"| {check.code} | `{check.name}` | {check.severity} | {check.group} | {revisions} | {said} |")
+    return "\n".join(lines)
+
+
+def records_table(_: str) -> str:
+    """Return the table of the record kinds of a capture."""
+    return str(member("mcpsniff.capture.records", "table_markdown")())
+
+
+def header_table(_: str) -> str:
+    """Return the table of the fields of a capture's first line."""
+    return str(member("mcpsniff.capture.records", "header_table_markdown")())
+
+
+def options_table(_: str) -> str:
+    """Return the table of the options that stdio, http, forward and run have in common."""
+    return str(member("mcpsniff.cli.options", "table_markdown")())
+
+
+PROVIDERS: dict[str, Callable[[str], str]] = {
+    "help": help_text,
+    "checks": checks_table,
+    "records": records_table,
+    "header": header_table,
+    "options": options_table,
+}
+
+
+def block(name: str) -> str:
+    """Generate one block. Raises GenerateError when the name is unknown or its source is not there."""
+    kind, _, argument = name.partition(":")
+    if kind not in PROVIDERS:
+        raise GenerateError(f"no provider {kind!r}; there are {', '.join(sorted(PROVIDERS))}")
+    return PROVIDERS[kind](argument).strip("\n")
+
+
+def renewed(text: str) -> str:
+    """Return the text with every block generated anew; text outside of blocks is left as it is."""
+    lines: list[str] = []
+    source = iter(text.splitlines())
+    for line in source:
+        lines.append(line)
+        if start := START.match(line):
+            if not any(inner == END for inner in source):  # consumes the old block
+                raise GenerateError(f"block {start[1]} has no {END}")
+            lines += [block(start[1]), END]
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def run(paths: list[Path], *, check: bool) -> int:
+    """Renew or check the files; returns the exit status."""
+    status = 0
+    for path in paths:
+        name = str(path.relative_to(REPO)) if path.is_relative_to(REPO) else str(path)
+        old = path.read_text(encoding="utf-8")
+        try:
+            new = renewed(old)
+        except GenerateError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            status = 2
+            continue
+        if new == old:
+            continue
+        if check:
+            status = max(status, 1)
+            diff = difflib.unified_diff(old.splitlines(), new.splitlines(), name, f"{name} (generated)", lineterm="")
+            print("\n".join(diff))
+        else:
+            path.write_text(new, encoding="utf-8")
+            print(f"{name}: written")
+    if check and status == 1:
+        print("stale: run `make docs`", file=sys.stderr)
+    return status
+
+
+def main() -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Write or check the generated blocks of the documentation.")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when something is stale")
+    parser.add_argument("files", nargs="*", type=Path)
+    options = parser.parse_args()
+    files = [path.resolve() for path in options.files] or [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+    return run(files, check=options.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
