@@ -1,0 +1,235 @@
+"""Read a capture: its header, its parts as one, its records as a stream in a few MiB of memory.
+
+capture = open_capture("server-20261129T100000.123Z-4711.mcpcap")
+for record in capture.records():
+    ...
+for damage in capture.damage:
+    ...
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from io import FileIO
+from itertools import pairwise
+from typing import BinaryIO, Final, NamedTuple
+
+from mcpsniff.capture.labels import shown
+from mcpsniff.capture.parser import Damage, PartParser, gap
+from mcpsniff.capture.records import Header, Record
+from mcpsniff.capture.store import SUFFIX, part_path, reason, split_part
+from mcpsniff.errors import CaptureError
+
+__all__ = ["Capture", "Damage", "Part", "open_capture", "open_stream", "read_header"]
+
+BLOCK: Final = 128 * 1024
+MOST_DAMAGE: Final = 1000
+"""Damages that are kept; further ones are counted only."""
+
+
+class Part(NamedTuple):
+    """One file of a capture."""
+
+    path: str
+    header: Header
+
+
+class Capture:
+    """A capture that can be read; made by `open_capture` and `open_stream`."""
+
+    def __init__(self, parts: list[Part], found: list[Damage], stream: "_Started | None" = None) -> None:
+        self.parts = parts
+        self.header = parts[0].header
+        self.path = parts[0].path
+        self.joined_late = self.header.part > 1
+        """The first parts are gone: what happened before is unknown."""
+        self.damage: list[Damage] = list(found)
+        """What could not be read as written; complete when `records` is exhausted, at most MOST_DAMAGE entries."""
+        self.damage_count = len(found)
+        self._found = found
+        self._stream = stream
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records of all parts in order, times never decreasing; each call begins anew (not on a stream).
+
+        Chunks hold bytes, and so does ``data`` of a rewrite. Records of unknown kinds are left out. Where bytes of a
+        channel cannot be read there is a ``gap`` with why ``damage`` (channel None: any channel), and an entry in
+        `damage`. Raises CaptureError when a part turned into something else since the capture was opened.
+        """
+        self.damage, self.damage_count = list(self._found), len(self._found)
+        t = 0
+        before: Part | None = None
+        for part in self.parts:
+            if before and part.header.part > before.header.part + 1:
+                yield gap(t, None)
+            parser = PartParser(part.path, self._report, t, announce=before is None and self.joined_late)
+            yield from self._part_records(part, parser)
+            t, before = parser.t, part
+
+    def _part_records(self, part: Part, parser: PartParser) -> Iterator[Record]:
+        try:
+            file = self._take_stream() if self._stream else open_regular(part.path)
+        except OSError as error:
+            self._report(Damage(part.path, 1, 0, f"this part cannot be read: {reason(error)}"))
+            yield gap(parser.t, None)
+            return
+        with file:
+            while True:
+                try:
+                    block = file.read(BLOCK)
+                except OSError as error:
+                    text = f"the rest cannot be read: {reason(error)}"
+                    self._report(Damage(part.path, parser.number + 1, parser.offset, text))
+                    yield gap(parser.t, None)
+                    break
+                if not block:
+                    break
+                yield from parser.feed(block)
+        yield from parser.finish()
+
+    def _take_stream(self) -> "_Started":
+        stream = self._stream
+        assert stream is not None
+        if stream.taken:
+            raise CaptureError(f"{shown(self.path)} can be read only once")
+        stream.taken = True
+        return stream
+
+    def _report(self, damage: Damage) -> None:
+        self.damage_count += 1
+        if len(self.damage) < MOST_DAMAGE:
+            self.damage.append(damage)
+
+
+class _Started:
+    """A stream whose first bytes were read already, to be read from its beginning once."""
+
+    def __init__(self, start: bytes, stream: BinaryIO) -> None:
+        self.taken = False
+        self._start = start
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, none at the end."""
+        if self._start:
+            block, self._start = self._start, b""
+            return block
+        read = getattr(self._stream, "read1", self._stream.read)
+        return bytes(read(size) or b"")
+
+    def __enter__(self) -> "_Started":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the stream open: whoever opened it closes it."""
+
+
+def open_capture(path: str) -> Capture:
+    """Open the capture at ``path``, which may be any of its parts, and read its header.
+
+    All parts of the same run beside it belong to the capture. Raises CaptureError, with the file and line in its
+    text, when the path leads to nothing readable, to something that is no capture, or to one of a newer version.
+    """
+    path = os.fspath(path)
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        later = [number for number in part_numbers(path) if number > 1]
+        if not later:
+            raise CaptureError(f"no such capture: {shown(path)}") from None
+        return _chain(Part(part_path(path, later[0]), read_header(part_path(path, later[0]))))
+    except (OSError, ValueError) as error:
+        raise CaptureError(f"cannot read {shown(path)}: {reason(error)}") from None
+    if stat.S_ISREG(mode):
+        return _chain(Part(path, read_header(path)))
+    if stat.S_ISDIR(mode):
+        raise CaptureError(f"{shown(path)} is a folder, not a capture")
+    try:
+        stream = open(path, "rb", buffering=0)  # noqa: SIM115  a pipe: it is read until its end, then dropped
+    except OSError as error:
+        raise CaptureError(f"cannot read {shown(path)}: {reason(error)}") from None
+    return open_stream(stream, path)
+
+
+def open_stream(stream: BinaryIO, name: str = "standard input") -> Capture:
+    """Open the capture that ``stream`` holds, for one reading; ``name`` stands for its path. Raises CaptureError."""
+    blocks: list[bytes] = []
+    try:
+        header = _first_line(stream, name, blocks)
+    except OSError as error:
+        raise CaptureError(f"cannot read {shown(name)}: {reason(error)}") from None
+    return Capture([Part(name, header)], [], _Started(b"".join(blocks), stream))
+
+
+def read_header(path: str) -> Header:
+    """Return the header of one capture file; raises CaptureError."""
+    try:
+        with open_regular(path) as file:
+            return _first_line(file, path, [])
+    except (OSError, ValueError) as error:
+        raise CaptureError(f"cannot read {shown(path)}: {reason(error)}") from None
+
+
+def open_regular(path: str) -> FileIO:
+    """Open a file for reading; raises OSError, also for a pipe or device, at which opening or reading may wait."""
+    file = FileIO(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(f"{shown(path)} is not a regular file")
+    return file
+
+
+def _first_line(stream: BinaryIO, path: str, blocks: list[bytes]) -> Header:
+    """Read until the header is complete; what was read is appended to ``blocks``."""
+    parser = PartParser(path, report=lambda _damage: None)
+    while parser.header is None:
+        block = getattr(stream, "read1", stream.read)(16 * 1024)
+        if not block:
+            parser.finish()
+            break
+        blocks.append(block)
+        parser.feed(block)
+    assert parser.header is not None
+    return parser.header
+
+
+def _chain(named: Part) -> Capture:
+    """Return the capture that the part that was named belongs to."""
+    first, number = (named.path, 1) if named.header.part == 1 else split_part(named.path)
+    parts: list[Part] = []
+    found: list[Damage] = []
+    for other in sorted({number, *part_numbers(first)}):
+        path = part_path(first, other)
+        if other == number:
+            parts.append(named)
+            continue
+        try:
+            part = Part(path, read_header(path))
+        except CaptureError as error:
+            found.append(Damage(path, 1, 0, f"this part is passed over: {str(error).rpartition(': ')[2]}"))
+            continue
+        if part.header.run == named.header.run:
+            parts.append(part)
+    for before, after in pairwise(parts):
+        missing = range(before.header.part + 1, after.header.part)
+        if missing:
+            names = str(missing[0]) if len(missing) == 1 else f"{missing[0]} to {missing[-1]}"
+            found.append(Damage(after.path, 1, 0, f"part {names} of this run is missing before it"))
+    return Capture(parts, found)
+
+
+def part_numbers(first: str) -> list[int]:
+    """Return the numbers of the parts that lie at and beside ``first``, sorted; empty when there are none."""
+    folder, name = os.path.split(first)
+    root = name.removesuffix(SUFFIX)
+    pattern = re.compile(re.escape(root) + r"\.([0-9]{4,9})" + re.escape(name[len(root) :]))
+    try:
+        names = os.listdir(folder or ".")
+    except (OSError, ValueError):
+        names = []
+    matches = (int(match[1]) for other in names if (match := pattern.fullmatch(other)))
+    numbers = {number for number in matches if number > 1 and part_path(name, number) in names}
+    if name in names:
+        numbers.add(1)
+    return sorted(numbers)
