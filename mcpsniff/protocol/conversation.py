@@ -1,0 +1,181 @@
+r"""One client and one server talking: how they opened, what they agreed on, what they declared.
+
+The life of a conversation is a table (MCP lifecycle page of each revision):
+
+    closed --initialize--> handshake --initialize-result--> handshake --initialized--> active --end--> closing
+                                     \--initialize-error--> failed
+    closed --modern-request--> active                       (2026-07-28: no handshake)
+
+``unknown`` is the state of a conversation that the capture joined late; nothing is concluded from what it lacks.
+"""
+
+from typing import Any, Final
+
+from mcpsniff.protocol.exchanges import Exchange
+from mcpsniff.protocol.message import ERROR, NOTIFICATION, REQUEST, RESPONSE, Message
+from mcpsniff.protocol.revisions import (
+    CLIENT_CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    PROTOCOL_VERSION_KEY,
+    SERVER_INFO_KEY,
+    is_published,
+)
+
+CLOSED: Final = "closed"
+HANDSHAKE: Final = "handshake"
+ACTIVE: Final = "active"
+CLOSING: Final = "closing"
+FAILED: Final = "failed"
+UNKNOWN: Final = "unknown"
+
+STATES: Final = (CLOSED, HANDSHAKE, ACTIVE, CLOSING, FAILED, UNKNOWN)
+
+TRANSITIONS: Final = {
+    (CLOSED, "initialize"): HANDSHAKE,
+    (CLOSED, "modern-request"): ACTIVE,
+    (HANDSHAKE, "initialize-error"): FAILED,
+    (HANDSHAKE, "initialized"): ACTIVE,
+    (HANDSHAKE, "modern-request"): ACTIVE,
+    (FAILED, "initialize"): HANDSHAKE,
+    (FAILED, "modern-request"): ACTIVE,
+    (ACTIVE, "initialize"): HANDSHAKE,
+    (UNKNOWN, "initialize"): HANDSHAKE,
+    (CLOSED, "end"): CLOSING,
+    (HANDSHAKE, "end"): CLOSING,
+    (ACTIVE, "end"): CLOSING,
+    (FAILED, "end"): CLOSING,
+    (UNKNOWN, "end"): CLOSING,
+}
+"""Where an event leads; a pair that is not here leaves the state as it is."""
+
+LEGACY_ERA: Final = "legacy"
+MODERN_ERA: Final = "modern"
+
+TOOL_LIMIT: Final = 10_000
+"""Tool definitions remembered per conversation."""
+
+
+class Conversation:
+    """What is known of one conversation so far. Checks read it; only the decoder feeds it."""
+
+    def __init__(self, number: int, *, joined_late: bool = False) -> None:
+        self.number = number
+        self.joined_late = joined_late
+        self.state = UNKNOWN if joined_late else CLOSED
+        self.era: str | None = None
+        self.requested_revision: str | None = None
+        self.revision: str | None = None
+        """The revision agreed on in the handshake, or the one of the latest modern request."""
+        self.revisions: list[str] = []
+        """Every revision that governed something, in order of appearance."""
+        self.client_info: dict[str, Any] = {}
+        self.server_info: dict[str, Any] = {}
+        self.client_capabilities: dict[str, Any] | None = None
+        self.server_capabilities: dict[str, Any] | None = None
+        self.instructions: str | None = None
+        self.session_id: str | None = None
+        self.tools: dict[str, dict[str, Any]] = {}
+        self.initialize_answered = False
+        """True once the server has answered ``initialize`` with a result."""
+        self.early_requests = 0
+        """Requests of the client before ``initialize`` (pings and probes aside)."""
+        self.unconfirmed_requests = 0
+        """Requests of the client between the result of ``initialize`` and ``notifications/initialized``."""
+        self.closed_at: dict[str, int] = {}
+        """When each direction ended, in microseconds."""
+
+    def govern(self, message: Message) -> str | None:
+        """The revision that governs ``message``; None when nothing has settled it."""
+        if message.kind == REQUEST:
+            named = message.meta.get(PROTOCOL_VERSION_KEY)
+            if isinstance(named, str):
+                return named
+            if message.method == "initialize":
+                asked = message.params.get("protocolVersion")
+                return asked if isinstance(asked, str) and is_published(asked) else self.revision
+        elif message.link is not None and message.kind in (RESPONSE, ERROR):
+            return message.link.revision or self.revision
+        return self.revision
+
+    def observe(self, message: Message, asked: Exchange | None) -> None:
+        """Learn from a message; ``asked`` is the exchange that it answers, if it answers one."""
+        if message.kind == REQUEST:
+            self._request(message)
+        elif message.kind == NOTIFICATION:
+            if message.method == "notifications/initialized" and message.direction == "c2s":
+                self._enter("initialized")
+        elif asked is not None and message.kind == RESPONSE:
+            self._result(message, asked.method)
+        elif asked is not None and message.kind == ERROR and asked.method == "initialize":
+            self._enter("initialize-error")
+
+    def end(self, direction: str, t: int) -> None:
+        """The stream of ``direction`` has ended."""
+        self.closed_at.setdefault(direction, t)
+        self._enter("end")
+
+    def _enter(self, event: str) -> None:
+        self.state = TRANSITIONS.get((self.state, event), self.state)
+
+    def _request(self, message: Message) -> None:
+        if message.direction != "c2s":
+            return
+        meta = message.meta
+        if PROTOCOL_VERSION_KEY in meta:
+            self._modern_request(meta)
+        elif message.method == "initialize":
+            self.era = LEGACY_ERA
+            self.initialize_answered = False
+            self.requested_revision = _text(message.params.get("protocolVersion"))
+            self.client_info = _object(message.params.get("clientInfo"))
+            self.client_capabilities = _object(message.params.get("capabilities"))
+            self._enter("initialize")
+        elif is_working_request(message):
+            if self.state == CLOSED:
+                self.early_requests += 1
+            elif self.state == HANDSHAKE and self.initialize_answered:
+                self.unconfirmed_requests += 1
+
+    def _modern_request(self, meta: Any) -> None:
+        self.era = MODERN_ERA
+        self._settle(_text(meta.get(PROTOCOL_VERSION_KEY)))
+        self.client_info = _object(meta.get(CLIENT_INFO_KEY)) or self.client_info
+        self.client_capabilities = _object(meta.get(CLIENT_CAPABILITIES_KEY))
+        self._enter("modern-request")
+
+    def _result(self, message: Message, method: str) -> None:
+        result = message.result
+        if method == "initialize":
+            self.initialize_answered = True
+            self._settle(_text(result.get("protocolVersion")))
+            self.server_info = _object(result.get("serverInfo"))
+            self.server_capabilities = _object(result.get("capabilities"))
+            self.instructions = _text(result.get("instructions"))
+        elif method == "server/discover":
+            self.server_capabilities = _object(result.get("capabilities"))
+            self.instructions = _text(result.get("instructions"))
+        elif method == "tools/list" and isinstance(result.get("tools"), list):
+            for tool in result["tools"]:
+                if isinstance(tool, dict) and isinstance(tool.get("name"), str) and len(self.tools) < TOOL_LIMIT:
+                    self.tools[tool["name"]] = tool
+        if self.era == MODERN_ERA:
+            self.server_info = _object(message.meta.get(SERVER_INFO_KEY)) or self.server_info
+
+    def _settle(self, revision: str | None) -> None:
+        if revision is not None:
+            self.revision = revision
+            if revision not in self.revisions and len(self.revisions) < 100:
+                self.revisions.append(revision)
+
+
+def is_working_request(message: Message) -> bool:
+    """True for a request that belongs to the work of a session, not to opening it: no ping, no probe."""
+    return message.method not in ("ping", "server/discover", "initialize") and PROTOCOL_VERSION_KEY not in message.meta
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
