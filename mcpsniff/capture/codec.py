@@ -1,15 +1,13 @@
-"""Records and headers to lines of a capture and back: one line at a time, no files.
+"""Lines of a capture to headers and records: one line at a time, no files.
 
 docs/capture-format.md is the reference. What decodes is checked against `records.RECORD_FIELDS`; what does not fit
 raises MalformedError, whose text says why in a few words for the reader's report.
 """
 
-import os
 import re
-from base64 import b64encode
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -48,16 +46,8 @@ class NewerVersionError(MalformedError):
         self.version = version
 
 
-def encode_data(data: bytes) -> str | dict[str, str]:
-    """Return bytes as a capture keeps them: valid UTF-8 as a string, anything else as ``{"b64": …}``."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"b64": b64encode(data).decode()}
-
-
 def decode_data(value: object) -> bytes:
-    """Return the bytes that `encode_data` made ``value`` of; raises MalformedError for anything else."""
+    """Return the bytes that a string or ``{"b64": …}`` stands for; raises MalformedError for anything else."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict) and isinstance(text := value.get("b64"), str):
@@ -66,28 +56,6 @@ def decode_data(value: object) -> bytes:
         except (Base64Error, ValueError):
             raise MalformedError("its data is not base64") from None
     raise MalformedError("its data is neither text nor base64")
-
-
-def encode_record(record: Record) -> bytes:
-    """Return the line of ``record``, line end included."""
-    body = record.body
-    if record.kind == CHUNK:
-        body = encode_data(body)
-    elif isinstance(body.get("data"), bytes):
-        body = {**body, "data": encode_data(body["data"])}
-    return _dump([record.t, record.kind, record.channel, body])
-
-
-def encode_header(header: Header) -> bytes:
-    """Return the first line of a capture, line end included; fields that are None or empty are left out."""
-    row: dict[str, Any] = {"mcpcap": FORMAT_VERSION, "run": header.run, "part": header.part, "started": header.started}
-    for name in ("transport", "label", "cwd", "by", "channels"):
-        value = getattr(header, name)
-        if value is not None:
-            row[name] = _foreign_text(value) if isinstance(value, str) else value
-    if header.argv:
-        row["argv"] = [_foreign_text(word) for word in header.argv]
-    return _dump({**(header.extra or {}), **row})
 
 
 def decode_header(line: bytes) -> tuple[Header, list[str]]:
@@ -177,8 +145,8 @@ def _fits(expected: str, value: object) -> bool:
             return _is_count(value)
         case "integer":
             return _is_integer(value)
-        case "integer or text":
-            return isinstance(value, str) or _is_integer(value)
+        case "list of text":
+            return isinstance(value, list) and all(isinstance(word, str) for word in value)
         case "direction":
             return value in {CLIENT_TO_SERVER, SERVER_TO_CLIENT} if isinstance(value, str) else False
         case _:
@@ -199,51 +167,17 @@ def _article(expected: str) -> str:
 
 def _header_value(name: str, expected: str, value: Any) -> Any:
     """Return a header member as `Header` holds it; raises MalformedError."""
-    if expected == "list of text":
-        if not isinstance(value, list):
-            raise MalformedError(f"`{name}` is not a list of text")
-        return tuple(_header_value(name, "text", word) for word in value)
-    if expected == "text" and isinstance(value, dict):
-        return os.fsdecode(decode_data(value))
     if not _fits(expected, value):
         raise MalformedError(f"`{name}` is not {_article(expected)}")
     if name == "part" and value < 1:
         raise MalformedError("`part` is below 1")
     if name == "started" and not _is_instant(value):
         raise MalformedError("`started` is not a time in RFC 3339")
-    return value
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _is_instant(text: str) -> bool:
     try:
-        return bool(_STARTED.fullmatch(text) and datetime.fromisoformat(text))
-    except ValueError:
+        return bool(_STARTED.fullmatch(text) and datetime.fromisoformat(text).astimezone(UTC))
+    except (ValueError, OverflowError):
         return False
-
-
-def _foreign_text(text: str) -> str | dict[str, str]:
-    """Return text from the system; what was no UTF-8 there (surrogate escapes) is kept as its bytes."""
-    try:
-        return encode_data(os.fsencode(text))
-    except UnicodeEncodeError:
-        return text
-
-
-def _dump(value: Any) -> bytes:
-    try:
-        return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # a lone surrogate, an integer beyond 64 bits, a type that is not JSON's
-        return orjson.dumps(_clean(value), option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _clean(value: Any) -> Any:
-    """Return ``value`` as strict JSON can hold it: surrogates become escapes in the text, strange types text."""
-    if isinstance(value, dict):
-        return {_clean(str(key)): _clean(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(member) for member in value]
-    if value is None or isinstance(value, bool | float) or _is_integer(value):
-        return value
-    if isinstance(value, bytes):
-        return encode_data(value)
-    return str(value).encode(errors="backslashreplace").decode()

@@ -60,7 +60,7 @@ class Follower:
         self._path = path
         self._other_runs: set[int] = set()
         self._file = self._open(path)
-        self._parser = PartParser(path, self._report, announce=True)
+        self._parser = PartParser(path, self._report)
 
     def poll(self) -> list[Record]:
         """Return the records written since the last call, a bounded number at a time; none when nothing is new.
@@ -210,5 +210,5 @@ def follow(path: str, stop: Callable[[], bool] = lambda: False) -> Iterator[Reco
 
 
 def _is_exit(record: Record) -> bool:
-    """Say whether the record tells that the wrapped process ended."""
-    return record.kind == CLOSE and record.body["how"] in {"exit", "killed"}
+    """Say whether the record tells that the wrapped process ended, or never began."""
+    return record.kind == CLOSE and record.body["how"] in {"exit", "killed", "error"}

@@ -14,7 +14,7 @@ import orjson
 from mcpsniff.capture.codec import LATEST, MalformedError, NewerVersionError, decode_header, decode_row, load
 from mcpsniff.capture.foreign import LOOK, looks_like
 from mcpsniff.capture.labels import shown
-from mcpsniff.capture.records import CHUNK, FORMAT_VERSION, GAP, OPEN, Header, Record
+from mcpsniff.capture.records import CHUNK, FORMAT_VERSION, GAP, Header, Record
 from mcpsniff.errors import CaptureError
 
 LONGEST_LINE: Final = 32 * 1024 * 1024
@@ -52,12 +52,10 @@ type Report = Callable[[Damage], object]
 class PartParser:
     """The parser of one file; ``path`` is for reports only.
 
-    ``t`` is the time that no record may precede: 0, or that of the last record of the part before. With ``announce``
-    a later part begins with an ``open`` record for each channel that its header names, because nobody has seen the
-    first one; its body's ``offset`` says how many bytes of the channel passed before.
+    ``t`` is the time that no record may precede: 0, or that of the last record of the part before.
     """
 
-    def __init__(self, path: str, report: Report, t: int = 0, *, announce: bool = False) -> None:
+    def __init__(self, path: str, report: Report, t: int = 0) -> None:
         self.path = path
         self.header: Header | None = None
         self.t = t
@@ -66,7 +64,6 @@ class PartParser:
         self.number = 0
         """Lines seen."""
         self._report = report
-        self._announce = announce
         self._held: list[bytes] = []
         self._held_size = 0
         self._overlong = False
@@ -87,7 +84,7 @@ class PartParser:
             records = self._take_held()
             del lines[0]
         if lines and self.header is None:
-            self._begin(lines.pop(0), records)
+            self._begin(lines.pop(0))
         if lines:
             self._parse(lines, records)
         if rest:
@@ -134,7 +131,7 @@ class PartParser:
         self._held, self._held_size, self._overlong = [], 0, False
         records: list[Record] = []
         if self.header is None:
-            self._begin(line, records)
+            self._begin(line)
         elif overlong:
             self._lost(line, f"unreadable line: it is longer than {LONGEST_LINE >> 20} MiB", records)
             self.number += 1
@@ -143,15 +140,13 @@ class PartParser:
             self._parse([line], records)
         return records
 
-    def _begin(self, line: bytes, records: list[Record]) -> None:
+    def _begin(self, line: bytes) -> None:
         """Read the header."""
         self.header, notes = parse_header(self.path, line, self._start)
         for note in notes:
             self._report(Damage(self.path, 1, 0, note))
         self.number = 1
         self.offset = len(line) + 1
-        if self._announce:
-            records.extend(announced(self.header, self.t))
 
     def _parse(self, lines: list[bytes], records: list[Record]) -> None:
         """Append to ``records`` what complete lines hold. The loop is the decoder's first stage: chunks go straight."""
@@ -241,23 +236,6 @@ def parse_header(path: str, line: bytes, start: bytes) -> tuple[Header, list[str
         ) from None
     except MalformedError as error:
         raise CaptureError(f"{where}: unreadable header, {error}") from None
-
-
-def announced(header: Header, t: int) -> list[Record]:
-    """Return an ``open`` record, with ``offset``, for each channel that the header of a later part says is open."""
-    records = []
-    for name, value in (header.channels or {}).items():
-        body = value.get("open", value) if isinstance(value, dict) else None
-        if not (name.isascii() and name.isdigit() and len(name) < 19 and isinstance(body, dict)):
-            continue
-        notes: list[str] = []
-        try:
-            record = decode_row([t, OPEN, int(name), {**body, "offset": value.get("offset", 0)}], notes)
-        except MalformedError:
-            continue
-        if record:
-            records.append(record)
-    return records
 
 
 def _may_be_header(start: bytes) -> bool:

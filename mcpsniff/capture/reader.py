@@ -43,7 +43,7 @@ class Capture:
         self.header = parts[0].header
         self.path = parts[0].path
         self.joined_late = self.header.part > 1
-        """The first parts are gone: what happened before is unknown."""
+        """The first parts are gone: what happened before is unknown; `header` tells the channels open at its start."""
         self.damage: list[Damage] = list(found)
         """What could not be read as written; complete when `records` is exhausted, at most MOST_DAMAGE entries."""
         self.damage_count = len(found)
@@ -63,7 +63,7 @@ class Capture:
         for part in self.parts:
             if before and part.header.part > before.header.part + 1:
                 yield gap(t, None)
-            parser = PartParser(part.path, self._report, t, announce=before is None and self.joined_late)
+            parser = PartParser(part.path, self._report, t)
             yield from self._part_records(part, parser)
             t, before = parser.t, part
 

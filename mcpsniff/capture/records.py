@@ -53,14 +53,20 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
     CHUNK: Shape("bytes that one read returned", "where they arrived", ()),
     CLOSE: Shape(
         "a channel ended",
-        "which; no chunk follows on it",
+        "which; no chunk follows on it, but the close of the process may follow that of its stdout",
         (
             Field(
-                "how", "text", False, "`eof`, `reset`, `aborted`, `exit` (process) or `killed` (process, by a signal)"
+                "how",
+                "text",
+                False,
+                "of a stream: `eof` the sender ended it, `aborted` the receiver did, `reset` reading failed; of the "
+                "wrapped process, on its stdout channel: `exit`, `killed` by a signal, `error` it could not be started",
             ),
-            Field("status", "integer", True, "exit status of the process"),
-            Field("signal", "integer or text", True, "the signal that ended the process"),
-            Field("error", "text", True, "what the system said"),
+            Field("status", "integer", True, "exit status of the process; after `error`, of mcpsniff"),
+            Field("signal", "integer", True, "number of the signal that ended the process"),
+            Field("error", "text", True, "why, in words"),
+            Field("sent", "list of text", True, "signals that reached the process through mcpsniff, in order"),
+            Field("by", "text", True, "who caused the last of `sent`: `client`, or `mcpsniff` shutting down"),
         ),
     ),
     REWRITE: Shape(
@@ -88,7 +94,9 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
         "where",
         (
             Field("bytes", "count", False, "how many"),
-            Field("why", "text", False, "`queue`, `disk`, `limit` or `secret`"),
+            Field(
+                "why", "text", False, "`queue` or `disk`: it was slower than the traffic, or refused; `limit`; `secret`"
+            ),
         ),
     ),
     COMMENT: Shape(

@@ -1,0 +1,158 @@
+"""Which captures there are, and which one a person means by a path, a label, the start of a name, or nothing."""
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from mcpsniff.capture.labels import safe_label, shown
+from mcpsniff.capture.reader import read_header
+from mcpsniff.capture.records import Header
+from mcpsniff.capture.store import ENVIRONMENT, SUFFIX, Warn, bare_folder, capture_folder, reason, split_part
+from mcpsniff.errors import CaptureError
+
+_NAME = re.compile(r"(?P<label>.+)-\d{8}T\d{6}\.\d{3}Z-\d+(-\d+)?", re.DOTALL)
+_TRY: Final = "`mcpsniff stdio -- COMMAND` makes one"
+
+
+class Entry(NamedTuple):
+    """One capture of a folder: all parts of one run."""
+
+    path: str
+    """Its first part that is there."""
+    header: Header | None
+    """None when it cannot be read; ``problem`` says why."""
+    size: int
+    """Bytes in all parts."""
+    mtime: float
+    """When the last part was written to, in seconds since the epoch."""
+    parts: int = 1
+    problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name without folder and suffix."""
+        return os.path.basename(self.path).removesuffix(SUFFIX)
+
+    @property
+    def label(self) -> str:
+        """The label as its owner gave it, or as the file's name has it."""
+        if self.header and self.header.label:
+            return self.header.label
+        found = _NAME.fullmatch(self.name)
+        return found["label"] if found else self.name
+
+    @property
+    def started(self) -> datetime:
+        """When the run began; for an unreadable capture, when it was written to last."""
+        if self.header is None:
+            return datetime.fromtimestamp(self.mtime, UTC)
+        started = datetime.fromisoformat(self.header.started)
+        return started if started.tzinfo else started.replace(tzinfo=UTC)
+
+
+class Found(NamedTuple):
+    """What `find` chose; ``newest_of`` says of how many captures it is the newest (0: it was named outright)."""
+
+    path: str
+    newest_of: int
+
+
+def list_captures(folder: str) -> list[Entry]:
+    """Return the captures that lie directly in ``folder``, by the time they started, oldest first.
+
+    Files that cannot be read as captures are in the list too, with their problem. A folder that does not exist holds
+    none. Raises CaptureError when it cannot be read.
+    """
+    parts: dict[str, list[tuple[int, os.stat_result]]] = {}
+    try:
+        with os.scandir(folder) as files:
+            for file in files:
+                if not file.name.endswith(SUFFIX):
+                    continue
+                try:
+                    status = file.stat()
+                except OSError:
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    first, number = split_part(os.path.join(folder, file.name))
+                    parts.setdefault(first, []).append((number, status))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise CaptureError(f"cannot list the captures in {shown(folder)}: {reason(error)}") from None
+    return sorted((_entry(first, sorted(found)) for first, found in parts.items()), key=lambda e: (e.started, e.path))
+
+
+def find(what: str | None, directory: str | None = None, *, warn: Warn = lambda _text: None) -> Found:
+    """Return the capture that ``what`` means.
+
+    A path to a file means that file. Else it is a label: the newest capture that has it; else the start of a file
+    name: the newest of those. None means the newest capture of all. ``directory`` is ``--dir``, see
+    `store.capture_folder`. Raises CaptureError, with what may have been meant, when there is none.
+    """
+    if what is not None and (os.sep in what or os.path.isfile(what)):
+        return Found(what, 0)
+    folder = capture_folder(directory, warn)
+    entries = list_captures(folder)
+    if directory is None and ENVIRONMENT not in os.environ and bare_folder() != folder:
+        entries = sorted(entries + list_captures(bare_folder()), key=lambda entry: entry.started)
+    readable = [entry for entry in entries if entry.header]
+    if what is None:
+        if readable:
+            return Found(readable[-1].path, len(readable))
+        raise CaptureError(f"there is no capture in {shown(folder)} yet: {_TRY}{_elsewhere(folder, directory)}")
+    for means in _meanings(what):
+        matches = [entry for entry in readable if means(entry)] or [entry for entry in entries if means(entry)]
+        if matches:
+            return Found(matches[-1].path, len(matches))
+    raise CaptureError(
+        f"no capture in {shown(folder)} has the label or name {shown(what)}"
+        f"{_suggestion(what, entries)}{_elsewhere(folder, directory)}"
+    )
+
+
+def _meanings(what: str) -> tuple[Callable[[Entry], bool], ...]:
+    """Return the tests for what a name can mean, the most exact first."""
+    return (
+        lambda entry: what in {entry.name, entry.name + SUFFIX},
+        lambda entry: entry.label == what,
+        lambda entry: safe_label(entry.label) == safe_label(what) and bool(what),
+        lambda entry: bool(what) and entry.name.startswith(what.removesuffix(SUFFIX)),
+    )
+
+
+def _entry(first: str, found: list[tuple[int, os.stat_result]]) -> Entry:
+    """Return the entry of one capture; ``found`` are the numbers and states of its parts, in order."""
+    root = first.removesuffix(SUFFIX)
+    number = found[0][0]
+    path = first if number == 1 else f"{root}.{number:04}{SUFFIX}"
+    size = sum(status.st_size for _, status in found)
+    mtime = max(status.st_mtime for _, status in found)
+    try:
+        return Entry(path, read_header(path), size, mtime, len(found))
+    except CaptureError as error:
+        return Entry(path, None, size, mtime, len(found), str(error))
+
+
+def _suggestion(what: str, entries: list[Entry]) -> str:
+    labels = {entry.label for entry in entries}
+    near = get_close_matches(what, sorted(labels), n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {shown(near[0])}?"
+    some = ", ".join(shown(label) for label in sorted(labels)[:8])
+    return f"; there are: {some}" if some else f"; it is empty: {_TRY}"
+
+
+def _elsewhere(folder: str, directory: str | None) -> str:
+    """Say where the captures of servers that MCP clients start are, when that is another folder and holds some.
+
+    Those servers do not see ``MCPSNIFF_DIR``.
+    """
+    other = bare_folder()
+    if directory is None and other != folder and list_captures(other):
+        return f" (servers that an MCP client starts do not see {ENVIRONMENT}; theirs are in {shown(other)})"
+    return ""
