@@ -1,6 +1,5 @@
 """Fixtures and rules for the whole test suite."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,3 @@ def private_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("MCPSNIFF_DIR", str(home / "captures"))
-
-
-def missing(what: str) -> None:
-    """Skip the running test because ``what`` is not installed; where CI=true that is a failure instead."""
-    text = f"{what} is missing: `make peers` installs what the peer tests need"
-    if os.environ.get("CI") == "true":
-        pytest.fail(text, pytrace=False)
-    pytest.skip(text)

@@ -1,0 +1,144 @@
+"""Hold a scripted session with a server over stdio, with the client of the MCP Python SDK 1.x; print it as JSON.
+
+    python client_sdk1.py SERVER FOLDER -- COMMAND [ARGUMENT...]
+
+Runs in .env-sdk1. SERVER names a session of sessions.py, FOLDER is where it may work.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import sessions
+from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+from pydantic import AnyUrl, FileUrl
+
+
+def plain(model: Any) -> Any:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class Client:
+    Error = McpError
+
+    def __init__(self, session: ClientSession, told: sessions.Told) -> None:
+        self.session = session
+        self.told = told
+
+    def describe(self, error: McpError) -> Any:
+        return plain(error.error)
+
+    async def initialize(self) -> Any:
+        return plain(await self.session.initialize())
+
+    async def list_tools(self) -> Any:
+        return plain(await self.session.list_tools())
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        return plain(await self.session.call_tool(name, arguments))
+
+    async def call_with_progress(self, name: str, arguments: dict[str, Any]) -> Any:
+        progress = []
+
+        async def note(done: float, total: float | None, message: str | None) -> None:
+            progress.append([done, total, message])
+
+        result = await self.session.call_tool(name, arguments, progress_callback=note)
+        return {"progress": progress, "result": plain(result)}
+
+    async def call_and_cancel(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Abandon a call after a moment, as the specification wants it: with a notification."""
+        number = self.session._request_id
+        task = asyncio.create_task(self.session.call_tool(name, arguments))
+        await asyncio.sleep(0.2)
+        params = types.CancelledNotificationParams(requestId=number, reason="changed my mind")
+        await self.session.send_notification(
+            types.ClientNotification(types.CancelledNotification(method="notifications/cancelled", params=params))
+        )
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return "cancelled"
+
+    async def list_prompts(self) -> Any:
+        return plain(await self.session.list_prompts())
+
+    async def get_prompt(self, name: str, arguments: dict[str, str] | None) -> Any:
+        return plain(await self.session.get_prompt(name, arguments))
+
+    async def complete(self, prompt: str, argument: tuple[str, str], context: dict[str, str] | None) -> Any:
+        reference = types.PromptReference(type="ref/prompt", name=prompt)
+        given = {"name": argument[0], "value": argument[1]}
+        return plain(await self.session.complete(reference, given, context))
+
+    async def list_resources(self) -> Any:
+        return plain(await self.session.list_resources())
+
+    async def list_templates(self) -> Any:
+        return plain(await self.session.list_resource_templates())
+
+    async def read(self, uri: str) -> Any:
+        return plain(await self.session.read_resource(AnyUrl(uri)))
+
+    async def subscribe(self, uri: str) -> Any:
+        return plain(await self.session.subscribe_resource(AnyUrl(uri)))
+
+    async def unsubscribe(self, uri: str) -> Any:
+        return plain(await self.session.unsubscribe_resource(AnyUrl(uri)))
+
+    async def set_level(self, level: Any) -> Any:
+        return plain(await self.session.set_logging_level(level))
+
+    async def ping(self) -> Any:
+        return plain(await self.session.send_ping())
+
+    async def watch(self, uri: str, tool: str) -> Any:
+        """A subscription stream is of a later revision than this client; only the tool is called."""
+        return await self.call(tool, {"uri": uri})
+
+    async def wait_for_roots(self) -> Any:
+        await self.told.roots_asked.wait()
+        await asyncio.sleep(sessions.SETTLE_SECONDS)
+
+
+def callbacks(told: sessions.Told, folder: Path) -> dict[str, Any]:
+    """What this client does when the server wants something from it."""
+
+    async def sample(context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+        told.asked.append({"sampling": plain(params)})
+        text = types.TextContent(type="text", text="sampled by the client")
+        return types.CreateMessageResult(role="assistant", model="none", content=text, stopReason="endTurn")
+
+    async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        told.asked.append({"elicitation": plain(params)})
+        return types.ElicitResult(action="accept", content={"name": "Ada"})
+
+    async def roots(context: Any) -> types.ListRootsResult:
+        told.asked.append("roots")
+        told.roots_asked.set()
+        return types.ListRootsResult(roots=[types.Root(uri=FileUrl(folder.as_uri()), name="work")])
+
+    async def log(params: types.LoggingMessageNotificationParams) -> None:
+        told.logs.append(plain(params))
+
+    return {
+        "sampling_callback": sample,
+        "elicitation_callback": elicit,
+        "list_roots_callback": roots,
+        "logging_callback": log,
+    }
+
+
+async def main(server: str, folder: Path, command: list[str]) -> None:
+    env = sessions.prepare(server, folder)
+    told = sessions.Told()
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=env)
+    async with stdio_client(parameters) as streams, ClientSession(*streams, **callbacks(told, folder)) as session:
+        client = Client(session, told)
+        opening = await client.initialize()
+        document = {"opening": opening, **await sessions.hold(client, server, folder, told)}
+    print(sessions.canonical(document, folder))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[4:]))
