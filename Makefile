@@ -55,6 +55,4 @@ dev: venv
 	@$(ENVIRONMENT) .venv dev $(INPUTS) -- -c constraints.txt $$($(BIN)/python scripts/dev_requirements.py dev)
 
 peers:
-	@$(ENVIRONMENT) .env-sdk1 peers tests/peers/py-sdk1.txt -- -r tests/peers/py-sdk1.txt
-	@$(ENVIRONMENT) .env-sdk2 peers tests/peers/py-sdk2.txt -- -r tests/peers/py-sdk2.txt
-	@scripts/npm-peers.sh
+	@scripts/peers.sh

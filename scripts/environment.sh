@@ -33,7 +33,8 @@ if [ ! -d "$dir" ]; then
     echo "$dir: a virtual environment with $("$python" --version)" >&2
     "$python" -m venv "$dir"
 fi
-echo "$dir: installing ($stage)" >&2
+echo "$dir: installing ($stage), this takes up to a minute" >&2
 # Twice quiet: warnings about the user's own pip configuration are not about this project; errors still show.
-"$dir/bin/python" -m pip install -qq --disable-pip-version-check "$@"
+# Modules are compiled when they are first imported, as most of mitmproxy never is: that saves a third of the time.
+"$dir/bin/python" -m pip install -qq --no-compile --disable-pip-version-check "$@"
 echo "$want" >"$stamp"
