@@ -21,6 +21,7 @@ from mcpsniff.protocol.fragments import FragmentWatch
 from mcpsniff.protocol.jsonrpc import classify
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.reading import JsonReader
+from mcpsniff.protocol.by_revision import revision_flaws
 from mcpsniff.wire.frames import DEFAULT_FRAME_LIMIT, EMPTY_LINE, Frame, Span
 from mcpsniff.wire.ndjson import LineSplitter
 
@@ -186,6 +187,8 @@ class Decoder:
         asked = message.link if message.link is not None and message.link.response == message.n else None
         if asked is not None:
             message.revision = self.conversation.govern(message)
+        if message.revision is not None:
+            message.flaws += revision_flaws(message, message.revision)
         out.append(message)
         for exchange in ended:
             self._emit_exchange(out, exchange, message.t)

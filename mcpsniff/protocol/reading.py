@@ -170,7 +170,7 @@ class JsonReader:
             return int(digits)
         # int() refuses more than 4,300 digits; Decimal keeps any number exactly.
         number = int(digits) if len(digits) < 4000 else Decimal(digits)
-        if abs(number) > MAX_SAFE_INTEGER:
+        if not -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER:
             self._seen.add(UNSAFE_INTEGER)
         return number
 
