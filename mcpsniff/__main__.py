@@ -1,0 +1,54 @@
+"""The entry point: `mcpsniff stdio` starts at once, every other command goes through click.
+
+The wrapper's way to the server's start is kept free of imports on purpose: a client waits for it.
+"""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(argv: "Sequence[str] | None" = None) -> int:
+    """Run the command line ``argv`` (the process's own by default) and return the exit status.
+
+    `mcpsniff stdio` ends the process itself once its server has ended, and returns only from a failed start.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if sys.platform == "win32":
+        sys.stderr.write("mcpsniff runs on Linux and macOS; on Windows use it inside WSL.\n")
+        return 2
+    try:
+        if words[:1] == ["stdio"]:
+            return _stdio(words)
+        from mcpsniff.cli.main import run
+
+        return run(words)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _stdio(words: "Sequence[str]") -> int:
+    """Start the wrapper, or say what is wrong with the command line without starting anything."""
+    from mcpsniff.cli.options import STDIO, HelpAskedError, parse
+    from mcpsniff.errors import UsageError
+
+    try:
+        options, command = parse(STDIO, words[1:])
+        if not command or not command[0]:
+            raise UsageError("no command given; usage: mcpsniff stdio [options] -- COMMAND [ARG...]")
+    except HelpAskedError:
+        from mcpsniff.cli.main import run
+
+        return run(words)
+    except UsageError as error:
+        sys.stderr.write(f"mcpsniff stdio: {error}\n")
+        return error.exit_status
+    from mcpsniff.proxy.stdio import wrap
+
+    return wrap(command, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

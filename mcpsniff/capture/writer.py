@@ -1,0 +1,265 @@
+"""Appends records to a capture file, whole ones only, and starts the next part when a part is full.
+
+What is in a record besides t, kind and channel (docs/capture-format.md has the full table):
+
+``open``
+    ``{"kind","dir","conn","of"?,"meta"?}``. A wrapped server has channel 0 (stdin, c2s), 1 (stdout, s2c, of 0) and
+    2 (stderr, s2c), all of conn 0.
+
+``close`` of a wrapped server's channels; ``how`` is one of
+
+    =========  ============================================================================================
+    eof        the sender closed its end: the client closed stdin, or the server closed stdout or stderr
+    aborted    the receiver closed its end, or the session ended with this channel still open; ``error`` says
+               which: "the client closed its end", "the server closed its end", "the server ended",
+               "held open by another process", "not read by the client"
+    reset      reading failed
+    exit       (channel 1) the server process ended; ``status`` is its exit status
+    killed     (channel 1) the server process ended by a signal; ``signal`` is its number
+    error      (channel 1) the server could not be started; ``error`` says why, ``status`` is what we exit with
+    =========  ============================================================================================
+
+    On channel 1 ``exit`` and ``killed`` carry ``sent``, the names of the signals that reached the server's process
+    group through us before it ended, in order (absent when there were none), and ``by``, who caused the last of them:
+    "client" (it signalled us) or "mcpsniff" (our shutdown order after the client's end of stdin, after it stopped
+    reading, or after a signal that had no effect).
+
+    Channel 1 has one close when the end of the stream and of the process come together (30 ms). A server that closes
+    stdout and lives on has ``eof`` when that happens, and a second close, ``exit`` or ``killed``, when the process
+    ends; likewise after ``aborted``. The second one says nothing about the bytes, which had ended before.
+
+``gap``
+    ``{"bytes","why"}``: so many bytes of that channel passed here and were not recorded: ``queue`` (the disk was
+    slower than the traffic for longer than the queue lasts) or ``disk`` (it refused).
+
+In the header of part 2 and later ``channels`` maps each open channel to its ``open`` body plus ``offset``, the number
+of bytes in its chunks so far. Bytes in gaps are not counted: offsets are positions in what was recorded.
+"""
+
+import os
+import time
+from binascii import b2a_base64
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import orjson
+
+from mcpsniff.capture.records import CHUNK, CLOSE, FORMAT_VERSION, OPEN
+from mcpsniff.capture.store import new_part_file
+from mcpsniff.errors import CaptureError
+
+type Entry = tuple[int, str, int | None, Any]
+"""A `Record` or a plain tuple of its fields."""
+
+_CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_LINE: Final = orjson.OPT_APPEND_NEWLINE
+_LAST_LOOK: Final = 1 << 20
+
+
+def new_run_id(now_ms: int | None = None) -> str:
+    """Return a fresh identifier of a run: a ULID, 26 characters that sort by time (github.com/ulid/spec)."""
+    milliseconds = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    number = milliseconds << 80 | int.from_bytes(os.urandom(10))
+    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def rfc3339(ns: int) -> str:
+    """Return nanoseconds since the epoch as RFC 3339 in UTC, to the microsecond."""
+    seconds, rest = divmod(ns, 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest // 1000:06}Z"
+
+
+class CaptureWriter:
+    """Writes one run to the file behind ``descriptor``, in parts of at most ``part_limit`` bytes (None: one part).
+
+    ``header`` holds the fields of the first line besides ``mcpcap`` and ``part``; ``run`` and ``started`` must be
+    there. Nothing is written before the first `append`. ``write`` and ``open_part`` are `os.write` and
+    `new_part_file`, given so that a test can make them fail. Not safe for use by several threads.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        path: str,
+        header: dict[str, Any],
+        *,
+        part_limit: int | None = None,
+        write: Callable[[int, bytes], int] = os.write,
+        open_part: Callable[[str, int], tuple[int, str]] = new_part_file,
+    ) -> None:
+        self.path = path
+        """The first part's path."""
+        self.failure: Exception | None = None
+        """Why the last `append` stored less than it was given."""
+        self._descriptor = descriptor
+        self._header = header
+        self._part = 1
+        self._part_limit = part_limit
+        self._write = write
+        self._open_part = open_part
+        self._size = 0
+        self._torn = False
+        self._last_t = 0
+        self._channels: dict[int, dict[str, Any]] = {}
+
+    @classmethod
+    def reopen(cls, path: str) -> "CaptureWriter":
+        """Open an existing capture to append to its end, on a new line even if its last one was cut.
+
+        Raises CaptureError if it is empty or cannot be opened for writing; a symbolic link is not followed.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise CaptureError(f"cannot append to {path}: {error.strerror}") from None
+        size = os.fstat(descriptor).st_size
+        if not size:
+            os.close(descriptor)
+            raise CaptureError(f"cannot append to {path}: it is empty")
+        self = cls(descriptor, path, {})
+        end = os.pread(descriptor, _LAST_LOOK, max(0, size - _LAST_LOOK))
+        self._size, self._torn, self._last_t = size, not end.endswith(b"\n"), _last_time(end)
+        return self
+
+    def append(self, records: Sequence[Entry]) -> int:
+        """Append ``records`` and return how many of them, from the first, are whole in the file.
+
+        Fewer than given means that the disk refused: `failure` says why. The file then ends with a whole record, or
+        (where it cannot be shortened) with a cut one, which the next `append` ends with a newline. A record whose t
+        is smaller than that before it gets the larger one.
+        """
+        self.failure = None
+        stored = 0
+        lines: list[bytes] = [] if self._size else [self._head()]
+        heads = len(lines)
+        size = sum(map(len, lines))
+        for index, record in enumerate(records):
+            line = self._encode(record)
+            if self._is_full(size + len(line), index - stored):
+                stored += self._put(records[stored:index], lines, heads)
+                if self.failure or not self._rotate():
+                    return stored
+                lines, heads = [self._head()], 1
+                size = len(lines[0])
+            lines.append(line)
+            size += len(line)
+        return stored + self._put(records[stored:], lines, heads)
+
+    def close(self) -> None:
+        """Close the file; everything was handed to the system before."""
+        os.close(self._descriptor)
+
+    def _is_full(self, more: int, waiting: int) -> bool:
+        """Say whether ``more`` bytes would overfill this part; a part holds one record, however long that is."""
+        if self._part_limit is None or self._size + more <= self._part_limit:
+            return False
+        return waiting > 0 or self._size > 0
+
+    def _head(self) -> bytes:
+        """Return the first line of the current part."""
+        head = {"mcpcap": FORMAT_VERSION, "run": None, "part": self._part, **self._header}
+        if self._part > 1:
+            head["channels"] = {str(channel): body for channel, body in self._channels.items()}
+        return _dumps(head)
+
+    def _encode(self, record: Entry) -> bytes:
+        """Return the line of a record."""
+        t, kind, channel, body = record
+        self._last_t = t = max(t, self._last_t)
+        if kind == CHUNK:
+            try:
+                body = body.decode()
+            except UnicodeDecodeError:
+                body = {"b64": b2a_base64(body, newline=False).decode("ascii")}
+        return _dumps([t, kind, channel, body])
+
+    def _put(self, records: Sequence[Entry], lines: list[bytes], heads: int) -> int:
+        """Write ``lines``, the first ``heads`` of which are no records; return how many records are in the file."""
+        if not lines:
+            return 0
+        data = b"".join([b"\n", *lines] if self._torn else lines)
+        done = 0
+        try:
+            while done < len(data):
+                done += self._write(self._descriptor, data[done:] if done else data)
+        except OSError as error:
+            self.failure = error
+            whole = max(0, self._mend(lines, done) - heads)
+        else:
+            self._size += len(data)
+            self._torn = False
+            whole = len(records)
+        for record in records[:whole]:
+            self._track(record)
+        return whole
+
+    def _mend(self, lines: list[bytes], done: int) -> int:
+        """After ``done`` bytes of a refused write: end the file at a whole line, return how many of them it has."""
+        good = int(self._torn)  # the newline that ends a cut line
+        whole = 0
+        while whole < len(lines) and good + len(lines[whole]) <= done:
+            good += len(lines[whole])
+            whole += 1
+        if done < good:
+            return 0
+        self._torn = False
+        if done > good:
+            try:
+                # Only what is ours: somebody may have appended a comment in the meantime.
+                if os.fstat(self._descriptor).st_size == self._size + done:
+                    os.ftruncate(self._descriptor, self._size + good)
+                    done = good
+            except OSError:
+                pass
+            self._torn = done > good
+        self._size += done
+        return whole
+
+    def _track(self, record: Entry) -> None:
+        """Keep what the header of the next part must tell about the open channels."""
+        _, kind, channel, body = record
+        if channel is None:
+            return
+        if kind == OPEN:
+            self._channels[channel] = {**body, "offset": 0}
+        elif kind == CLOSE:
+            self._channels.pop(channel, None)
+        elif kind == CHUNK and channel in self._channels:
+            self._channels[channel]["offset"] += len(body)
+
+    def _rotate(self) -> bool:
+        """Go on in the next part; on failure stay in this one."""
+        try:
+            descriptor, _ = self._open_part(self.path, self._part + 1)
+        except (OSError, CaptureError) as error:
+            self.failure = error
+            return False
+        os.close(self._descriptor)
+        self._descriptor, self._part, self._size, self._torn = descriptor, self._part + 1, 0, False
+        return True
+
+
+def _dumps(value: object) -> bytes:
+    """Return ``value`` as one line of JSON in UTF-8, whatever the locale."""
+    try:
+        return orjson.dumps(value, option=_LINE)
+    except TypeError:  # a word of the command line or a path that is not UTF-8
+        return orjson.dumps(_encodable(value), option=_LINE)
+
+
+def _encodable(value: Any) -> Any:
+    """Replace what is no Unicode in the strings of ``value``."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _last_time(end: bytes) -> int:
+    """Return t of the last record that begins in ``end``, the file's last bytes; 0 if there is none."""
+    for line in reversed(end.split(b"\n")):
+        number = line[1:].partition(b",")[0]
+        if line.startswith(b"[") and number.isdigit():
+            return int(number)
+    return 0

@@ -1,0 +1,1 @@
+"""Ways onto the wire: note what passes, forward it, never harm it."""

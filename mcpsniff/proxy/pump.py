@@ -1,0 +1,156 @@
+"""A transparent tap: one thread per direction that reads, notes, and writes on.
+
+How a byte travels, and why this is all of it:
+
+1. `os.read` returns as soon as *anything* has arrived, at most `READ_SIZE` bytes. No line, no message, no timeout: the
+   pump does not know what it carries, so nothing it carries can upset it.
+2. The bytes are noted **before** they are written on. A reply is caused by its request, so it cannot be read before
+   the request was written, so its note comes after the request's note.
+3. `os.write` blocks when the receiver is slow, and so does this thread. That is the whole flow control: nobody
+   reads on, the kernel's pipe fills, and the sender feels what it would feel without a pump. Nothing piles up here.
+   The other direction has a thread of its own and is not held up.
+4. The end of the stream travels like a byte: when the source ends, the sink is ended at once.
+
+A descriptor that is done with is pointed at ``/dev/null`` rather than closed. The other end sees the same (it is a
+close of the pipe), but the *number* stays taken: a thread that is about to use it cannot hit a file that was opened
+under it in the meantime.
+"""
+
+import os
+import select
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+READ_SIZE: "Final" = 65536
+"""Bytes per read: what a pipe holds. Larger buffers are mapped anew for each read, which costs more than it saves."""
+
+EOF: "Final" = "eof"
+"""The source's other end was closed."""
+RESET: "Final" = "reset"
+"""The source could not be read to its end."""
+BROKEN: "Final" = "broken"
+"""The sink's other end was closed: nobody will read what is still to come."""
+CUT: "Final" = "cut"
+"""We ended it ourselves."""
+
+
+class Pump:
+    """Carries bytes from descriptor ``source`` to descriptor ``sink``, until one of the two ends.
+
+    ``note`` is called with each piece before it is written on. It must neither block nor raise. The counters may be
+    read from other threads; only the thread in `run` writes them.
+    """
+
+    __slots__ = ("_cut", "_keep_sink", "_note", "_null", "outcome", "passed", "sink", "source", "taken")
+
+    def __init__(
+        self,
+        source: int,
+        sink: int,
+        note: "Callable[[bytes], object]",
+        null: int,
+        *,
+        keep_sink: bool = False,
+    ) -> None:
+        self.source = source
+        self.sink = sink
+        self.taken = 0
+        """Bytes read so far."""
+        self.passed = 0
+        """Bytes written so far; less than `taken` while the receiver is waited for."""
+        self.outcome: str | None = None
+        """None while it runs, then EOF, RESET, BROKEN or CUT."""
+        self._note = note
+        self._null = null
+        self._keep_sink = keep_sink
+        self._cut = False
+
+    def run(self) -> str:
+        """Carry everything; then end both descriptors and return the outcome."""
+        outcome = RESET
+        try:
+            outcome = self._flow()
+        finally:
+            # The sink first: the end of the stream is news for the receiver.
+            if not self._keep_sink:
+                retire(self.sink, self._null)
+            retire(self.source, self._null)
+            self.outcome = CUT if self._cut else outcome
+        return self.outcome
+
+    def cut(self) -> None:
+        """End this direction from another thread: both sides see a closed pipe.
+
+        A call that is blocked at this moment still finishes with the descriptor it began with.
+        """
+        self._cut = True
+        retire(self.sink, self._null)
+        retire(self.source, self._null)
+
+    def pending(self) -> int:
+        """Return how many bytes are on their way: taken but not yet passed, or waiting in the source."""
+        return self.taken - self.passed + _readable_bytes(self.source)
+
+    def _flow(self) -> str:
+        source, note = self.source, self._note
+        while True:
+            try:
+                data = os.read(source, READ_SIZE)
+            except BlockingIOError:  # somebody made the descriptor non-blocking; its description may be shared
+                _await(source, select.POLLIN)
+                continue
+            except OSError:
+                return RESET
+            if not data:
+                return EOF
+            if self._cut:
+                return CUT
+            self.taken += len(data)
+            note(data)
+            try:
+                self._write_all(data)
+            except OSError:
+                return BROKEN
+            self.passed += len(data)
+
+    def _write_all(self, data: bytes) -> None:
+        sink = self.sink
+        rest: bytes | memoryview = data
+        while True:
+            try:
+                written = os.write(sink, rest)
+            except BlockingIOError:
+                _await(sink, select.POLLOUT)
+                continue
+            if written == len(rest):
+                return
+            rest = memoryview(rest)[written:]
+
+
+def retire(descriptor: int, null: int) -> None:
+    """Close what ``descriptor`` stands for but keep its number taken, by ``null``, an open ``/dev/null``."""
+    os.dup2(null, descriptor, inheritable=False)
+
+
+def _await(descriptor: int, event: int) -> None:
+    """Wait until ``descriptor`` is ready for ``event``, or broken: the next call says which."""
+    poll = select.poll()
+    poll.register(descriptor, event)
+    poll.poll()
+
+
+def _readable_bytes(descriptor: int) -> int:
+    """Return how many bytes a read would find at once."""
+    import fcntl
+    import termios
+
+    count = bytearray(4)
+    try:
+        fcntl.ioctl(descriptor, termios.FIONREAD, count)
+    except OSError:  # already retired
+        return 0
+    return int.from_bytes(count, sys.byteorder)

@@ -1,0 +1,114 @@
+"""One run's recording, from the choice of the file to the transcript beside it.
+
+The recorder takes notes from the first moment; the file is opened, and all that writing it needs is loaded, while the
+server is already starting.
+"""
+
+import os
+import sys
+
+from mcpsniff import __version__
+from mcpsniff.proxy.recorder import Recorder
+from mcpsniff.proxy.say import say
+from mcpsniff.proxy.storing import Storing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Final
+
+    from mcpsniff.proxy.storing import Writer
+
+FLUSH: "Final" = 2.0
+"""Seconds that the end of a session waits for a slow disk."""
+
+
+class Recording:
+    """A capture in the making. Whatever goes wrong with it is said on stderr once, and costs nothing else."""
+
+    def __init__(self, transport: str, argv: "Sequence[str]", options: "Mapping[str, Any]") -> None:
+        self.recorder = Recorder()
+        self.path: str | None = None
+        """Where the capture is; None if there is none."""
+        self._argv = list(argv)
+        self._options = options
+        self._transport = transport
+        self._storing: Storing | None = None
+
+    def start(self, *, announce: bool = True, **facts: object) -> None:
+        """Open the capture and start to store; ``facts`` go into the header."""
+        from mcpsniff.capture.labels import shown
+        from mcpsniff.capture.store import default_label, new_capture_file, safe_label
+        from mcpsniff.errors import CaptureError
+
+        options = self._options
+        label = safe_label(options["label"]) if options["label"] else default_label(self._argv)
+        try:
+            descriptor, path = new_capture_file(options["dir"], options["output"], label, self._argv, warn=say)
+        except CaptureError as error:
+            self.recorder.discard()
+            say(f"{error}; the session goes on without one")
+            return
+        self.path = path
+        if announce and not options["quiet"]:
+            say(f"recording to {shown(path)}")
+        header = {"label": label, "cwd": _folder(), **facts}
+        self._storing = Storing(self.recorder, lambda: self._writer(descriptor, path, header), say)
+        self._storing.start()
+
+    def finish(self) -> None:
+        """Store what is left, and have the transcript written, by a process that we do not wait for."""
+        if self._storing is None or self.path is None:
+            return
+        lost = self._storing.finish(FLUSH)
+        if lost:
+            say(f"{lost} bytes of this session are not in the capture")
+        if not self._options["no_transcript"]:
+            write_transcript(self.path)
+
+    def _writer(self, descriptor: int, path: str, facts: "dict[str, object]") -> "Writer":
+        """Make the writer; runs in the storing thread, which loads orjson and the rest."""
+        from mcpsniff.capture.writer import CaptureWriter, new_run_id, rfc3339
+        from mcpsniff.proxy.mask import mask_argv
+
+        started = self.recorder.started_ns
+        header = {
+            "run": new_run_id(started // 1_000_000),
+            "started": rfc3339(started),
+            "transport": self._transport,
+            "argv": self._argv if self._options["keep_secrets"] else mask_argv(self._argv),
+            "by": f"mcpsniff {__version__}",
+            **facts,
+        }
+        return CaptureWriter(descriptor, path, header)
+
+
+def write_transcript(capture: str) -> None:
+    """Start a process of its own that writes the Markdown transcript beside ``capture``.
+
+    It shares nothing with us: a client that waits for the end of our streams must not wait for it.
+    """
+    from mcpsniff.capture.store import SUFFIX
+
+    target = capture.removesuffix(SUFFIX) + ".md"
+    # -P: the server's working folder is no place to import from.
+    command = [sys.executable, "-P", "-m", "mcpsniff", "show", capture, "--format", "markdown", "-o", target]
+    streams = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    environment = dict(os.environ)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if os.path.basename(root) not in {"site-packages", "dist-packages"}:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH")]))
+    try:
+        os.posix_spawnp(
+            "nice", ["nice", "-n", "10", *command], environment, file_actions=streams, setsid=True, setsigdef=()
+        )
+    except (OSError, NotImplementedError) as error:
+        say(f"no transcript: {error}")
+
+
+def _folder() -> str | None:
+    """Return the working folder, if it still exists."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None

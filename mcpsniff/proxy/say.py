@@ -1,0 +1,16 @@
+"""The wrapper's own words. stdout belongs to the server, stderr mostly too: a line here and there, never a wait."""
+
+import os
+import select
+
+
+def say(text: str) -> None:
+    """Write one line on stderr, unless nobody takes it: a client that does not read its server's stderr is common."""
+    line = f"mcpsniff: {text}\n".encode("utf-8", "backslashreplace")
+    poll = select.poll()
+    poll.register(2, select.POLLOUT)
+    try:
+        if poll.poll(0):
+            os.write(2, line)
+    except OSError:
+        pass

@@ -1,0 +1,243 @@
+"""`mcpsniff stdio`: stands between a client and the server it would have started itself.
+
+Five threads: one pump each for stdin, stdout and stderr, one that stores, and the main thread, which sleeps in
+`Wakeup.wait` and decides about beginnings and ends: signals, ends of streams, the server's exit, deadlines.
+
+Nothing here knows MCP, and nothing heavy is imported before the server has been started.
+"""
+
+import os
+import signal
+import sys
+import time
+from _thread import start_new_thread
+
+from mcpsniff.proxy.child import Child, StartError, inheritable_descriptors
+from mcpsniff.proxy.guardian import Guardian
+from mcpsniff.proxy.lastwords import LINGER, LastWords
+from mcpsniff.proxy.pump import BROKEN, EOF, Pump
+from mcpsniff.proxy.recording import Recording
+from mcpsniff.proxy.say import say
+from mcpsniff.proxy.shutdown import ShutdownOrder
+from mcpsniff.proxy.wakeup import Wakeup
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Final
+
+STDIN, STDOUT, STDERR = range(3)
+"""The channels of a wrapped server have the numbers of its descriptors."""
+
+OPENINGS: "Final" = (
+    {"kind": "stdin", "dir": "c2s", "conn": 0},
+    {"kind": "stdout", "dir": "s2c", "conn": 0, "of": STDIN},
+    {"kind": "stderr", "dir": "s2c", "conn": 0},
+)
+TOGETHER: "Final" = 0.030
+"""Seconds in which the end of stdout and of the process count as one event: one close record tells both."""
+SWITCH: "Final" = 0.0005
+"""Seconds after which a pump gets the interpreter from whoever holds it, such as the imports of the storing thread."""
+
+CLIENT_CLOSED: "Final" = "the client closed its end"
+SERVER_CLOSED: "Final" = "the server closed its end"
+SERVER_ENDED: "Final" = "the server ended"
+HELD_OPEN: "Final" = "held open by another process"
+NOT_READ: "Final" = "not read by the client"
+
+_ENDED: "Final" = 128
+_ASKS_FOR_THE_END: "Final" = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def wrap(command: "Sequence[str]", options: "Mapping[str, Any]") -> int:
+    """Run ``command`` as a wrapped server, and end this process with its exit status.
+
+    ``options`` holds the values of `mcpsniff.cli.options.STDIO`. Returns (126, 127) only if the command cannot be
+    started; else the process ends in here, since a thread that waits for the client's stdin cannot be ended.
+    """
+    _occupy_standard_streams()
+    wakeup = Wakeup()
+    foreign = inheritable_descriptors()
+    guardian = Guardian(foreign)
+    recording = Recording("stdio", command, options)
+    for channel, body in enumerate(OPENINGS):
+        recording.recorder.mark("open", channel, body)
+    try:
+        child = Child(command)
+    except StartError as error:
+        guardian.dismiss()
+        say(str(error))
+        return _failed_start(recording, error)
+    guardian.watch(child.pid)
+    for descriptor in foreign:  # the server has them now, and decides how long they live
+        os.close(descriptor)
+    sys.setswitchinterval(SWITCH)
+    session = Session(child, guardian, wakeup, recording, ShutdownOrder(options["grace"]))
+    status = 70
+    try:
+        status = session.run()
+    finally:
+        os._exit(status)
+
+
+def _failed_start(recording: Recording, error: StartError) -> int:
+    """Leave a capture that tells about it, and return the exit status."""
+    recording.start(announce=False)
+    recording.recorder.mark("close", STDOUT, {"how": "error", "error": str(error), "status": error.status})
+    recording.finish()
+    return error.status
+
+
+def _occupy_standard_streams() -> None:
+    """Make sure that descriptors 0, 1 and 2 are taken: a pipe of ours must not become the server's stdout by chance."""
+    while True:
+        descriptor = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        if descriptor > 2:
+            os.close(descriptor)
+            return
+
+
+class Session:
+    """A running server and everything that must end in the right order."""
+
+    def __init__(
+        self, child: Child, guardian: Guardian, wakeup: Wakeup, recording: Recording, order: ShutdownOrder
+    ) -> None:
+        self._child = child
+        self._guardian = guardian
+        self._wakeup = wakeup
+        self._recording = recording
+        self._recorder = recording.recorder
+        self._order = order
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        note = self._recorder.note
+        self._pumps = (
+            Pump(0, child.stdin, lambda data: note(STDIN, data), null),
+            Pump(child.stdout, 1, lambda data: note(STDOUT, data), null),
+            Pump(child.stderr, 2, lambda data: note(STDERR, data), null, keep_sink=True),
+        )
+        self._sent: list[str] = []
+        self._sent_by = ""
+        self._closed = [False, False, False]
+        self._stdout_ended_at: float | None = None
+        self._last_words: LastWords | None = None
+        self._given_up = False
+
+    def run(self) -> int:
+        """Carry the session to its end and return the exit status."""
+        for channel in (STDOUT, STDIN, STDERR):
+            start_new_thread(self._carry, (channel,))
+        self._recording.start(pid=self._child.pid)
+        while True:
+            events = self._wakeup.wait(self._patience(time.monotonic()))
+            now = time.monotonic()
+            for event in events:
+                if event >= _ENDED:
+                    self._stream_ended(event - _ENDED, now)
+                else:
+                    self._signal_arrived(signal.Signals(event), now)
+            self._keep_deadlines(now)
+            if self._is_over(now):
+                return self._finish()
+
+    def _carry(self, channel: int) -> None:
+        """Pump one channel, in a thread of its own."""
+        try:
+            self._pumps[channel].run()
+        except Exception as error:  # noqa: BLE001 - such as no memory: an end like others, and no traceback
+            say(f"channel {channel}: {error!r}")
+        finally:
+            self._wakeup.tell(_ENDED + channel)
+
+    def _signal_arrived(self, number: signal.Signals, now: float) -> None:
+        if number == signal.SIGCHLD:
+            if self._last_words is None and self._child.poll():
+                self._last_words = LastWords(self._pumps[STDOUT], self._pumps[STDERR], now)
+                self._order.left_behind(now + LINGER)
+        elif self._last_words is None:
+            self._send(number, "client")
+            if number in _ASKS_FOR_THE_END:
+                self._order.signalled(now)
+        elif number in _ASKS_FOR_THE_END:
+            self._given_up = True  # only a client that does not read kept us
+
+    def _stream_ended(self, channel: int, now: float) -> None:
+        outcome = self._pumps[channel].outcome
+        if channel == STDIN:
+            if outcome == BROKEN:
+                self._close(STDIN, how="aborted", error=SERVER_CLOSED)
+            else:
+                self._close(STDIN, how="eof" if outcome == EOF else "reset")
+                self._order.hang_up(now)
+        elif outcome == BROKEN:
+            self._close(channel, how="aborted", error=CLIENT_CLOSED)
+            if channel == STDOUT:  # whoever stopped listening will not say anything of use
+                self._pumps[STDIN].cut()
+                self._close(STDIN, how="aborted", error=CLIENT_CLOSED)
+                self._order.hang_up(now)
+        elif outcome != EOF:
+            self._close(channel, how="reset")
+        elif channel == STDOUT:
+            self._stdout_ended_at = now  # perhaps the process ends with it
+        else:
+            self._close(STDERR, how="eof")
+
+    def _keep_deadlines(self, now: float) -> None:
+        for number in self._order.due(now):
+            self._send(number, "mcpsniff")
+        ended_at = self._stdout_ended_at
+        if self._last_words is None and ended_at is not None and now >= ended_at + TOGETHER:
+            self._close(STDOUT, how="eof")
+
+    def _patience(self, now: float) -> float | None:
+        """Return the seconds until something is to be done unasked; None if nothing is."""
+        at = self._order.next_at()
+        if self._last_words is not None:
+            at = min(at, self._last_words.look_at)
+        elif self._stdout_ended_at is not None and not self._closed[STDOUT]:
+            at = min(at, self._stdout_ended_at + TOGETHER)
+        return None if at == float("inf") else max(0.0, at - now)
+
+    def _is_over(self, now: float) -> bool:
+        return self._last_words is not None and (self._given_up or self._last_words.delivered(now))
+
+    def _finish(self) -> int:
+        """Leave nothing behind: no process, no unwritten record, no open end."""
+        child, pumps = self._child, self._pumps
+        if pumps[STDOUT].outcome is None:
+            pumps[STDOUT].cut()
+        if child.signal(signal.SIGTERM):
+            self._guardian.take_over()
+        else:
+            self._guardian.dismiss()
+        if pumps[STDERR].outcome is None:
+            unread = pumps[STDERR].pending() > 0
+            self._close(STDERR, how="aborted", error=NOT_READ if unread else HELD_OPEN)
+        self._close(STDERR, how="eof")
+        self._recorder.mark("close", STDOUT, self._end())
+        self._close(STDIN, how="aborted", error=SERVER_ENDED)
+        self._recording.finish()
+        return child.exit_status()
+
+    def _send(self, number: signal.Signals, by: str) -> None:
+        """Signal the server's process group; the capture tells what came before the server's end."""
+        if self._child.signal(number) and self._last_words is None:
+            self._sent.append(number.name.removeprefix("SIG"))
+            self._sent_by = by
+
+    def _end(self) -> "dict[str, Any]":
+        """Return the body of the record that tells how the server's process ended."""
+        status = self._child.status or 0
+        killed = os.WIFSIGNALED(status)
+        end: dict[str, Any] = (
+            {"how": "killed", "signal": os.WTERMSIG(status)}
+            if killed
+            else {"how": "exit", "status": self._child.exit_status()}
+        )
+        return {**end, "sent": self._sent, "by": self._sent_by} if self._sent else end
+
+    def _close(self, channel: int, **body: str) -> None:
+        """Record the end of a stream, once."""
+        if not self._closed[channel]:
+            self._closed[channel] = True
+            self._recorder.mark("close", channel, body)

@@ -1,0 +1,154 @@
+"""The disk's side of recording: one thread that moves what a `Recorder` holds into a capture.
+
+It sleeps until something is noted, then looks every 20 ms while there is traffic, so that a burst of small messages
+costs one wake-up rather than one each. It encodes and appends in slices, so that memory stays near the queue's bound.
+When the disk refuses it says so once, counts what is lost, and tries again at growing intervals.
+"""
+
+import _thread
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final, Protocol
+
+    from mcpsniff.proxy.recorder import Entry, Recorder
+
+    class Writer(Protocol):
+        """What this needs of `mcpsniff.capture.writer.CaptureWriter`."""
+
+        failure: Exception | None
+
+        def append(self, records: "list[Entry]") -> int:
+            """Append records; return how many are stored."""
+
+
+SLICE: "Final" = 256 << 10
+"""Bytes handed to the writer at once."""
+QUIET: "Final" = 25
+"""Empty looks in a row (half a second), after which the thread sleeps until it is woken."""
+FIRST_PAUSE: "Final" = 1.0
+"""Seconds from a refusal of the disk to the next try; each further refusal doubles it."""
+LONGEST_PAUSE: "Final" = 60.0
+
+
+class Storing:
+    """Stores what ``recorder`` collects, until it is closed.
+
+    ``open_writer`` is called in the storing thread and may load what it needs there. ``complain`` is given one
+    sentence, once, if the capture cannot be written. ``clock`` tells seconds.
+    """
+
+    def __init__(
+        self,
+        recorder: "Recorder",
+        open_writer: "Callable[[], Writer]",
+        complain: "Callable[[str], object]",
+        clock: "Callable[[], float]" = time.monotonic,
+    ) -> None:
+        self._recorder = recorder
+        self._open_writer = open_writer
+        self._complain = complain
+        self._clock = clock
+        self._writer: Writer | None = None
+        self._lost = 0
+        self._backlog: list[Entry] = []
+        """What a refusing disk left: marks, and one gap for what passed on a channel between two of its marks."""
+        self._open_gaps: dict[int | None, int] = {}
+        self._complained = False
+        self._pause = 0.0
+        self._retry_at = 0.0
+        self._finished = _thread.allocate_lock()
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._finished.acquire()
+        _thread.start_new_thread(self.run, ())
+
+    def finish(self, timeout: float) -> int:
+        """Wait at most ``timeout`` seconds for the rest to be stored; return how many bytes never were."""
+        self._recorder.close()
+        self._finished.acquire(timeout=timeout)
+        return self._lost + self._recorder.waiting()
+
+    def run(self) -> None:
+        """Store until the recorder is closed. Whatever goes wrong here stays here."""
+        try:
+            self._loop()
+        except Exception as error:  # noqa: BLE001 - recording may fail, the session may not
+            self._lost += self._recorder.waiting()
+            self._recorder.discard()
+            self._suspended(f"internal error: {error!r}")
+        finally:
+            self._finished.release()
+
+    def _loop(self) -> None:
+        self._writer = self._open_writer()
+        looks = 0
+        while True:
+            batch, last = self._recorder.take()
+            looks = 0 if batch else looks + 1
+            if last:
+                self._retry_at = 0.0  # one more try, now or never
+            self._store(batch)
+            if last:
+                if self._backlog:
+                    self._append([])
+                return
+            self._recorder.sleep(deep=looks >= QUIET)
+
+    def _store(self, batch: "list[Entry]") -> None:
+        """Store all entries of ``batch``, a slice at a time, and give back their room as soon as it is free."""
+        batch.reverse()
+        while batch:
+            entries: list[Entry] = []
+            size = 0
+            while batch and size < SLICE:
+                entry = batch.pop()
+                entries.append(entry)
+                if entry[1] == "chunk":
+                    size += len(entry[3])
+                elif entry[1] == "gap":
+                    self._lost += entry[3]["bytes"]
+            self._append(entries)
+            self._recorder.release(entries)
+
+    def _append(self, entries: "list[Entry]") -> None:
+        """Append what the disk left before, then ``entries``; keep account of what it takes."""
+        if self._clock() < self._retry_at or self._writer is None:
+            self._set_aside(entries)
+            return
+        entries = self._backlog + entries if self._backlog else entries
+        self._backlog, self._open_gaps = [], {}
+        stored = self._writer.append(entries)
+        if stored == len(entries):
+            self._pause = 0.0
+            return
+        self._set_aside(entries[stored:])
+        self._pause = min(self._pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
+        self._retry_at = self._clock() + self._pause
+        failure = self._writer.failure
+        self._suspended((isinstance(failure, OSError) and failure.strerror) or str(failure))
+
+    def _set_aside(self, entries: "list[Entry]") -> None:
+        """Keep what must not be missing in the capture, and of the bytes their number only."""
+        for t, kind, channel, body in entries:
+            if kind not in {"chunk", "gap"}:
+                self._backlog.append((t, kind, channel, body))
+                self._open_gaps.pop(channel, None)
+                continue
+            size = len(body) if kind == "chunk" else body["bytes"]
+            if kind == "chunk":
+                self._lost += size
+            at = self._open_gaps.get(channel)
+            if at is None:
+                self._open_gaps[channel] = len(self._backlog)
+                self._backlog.append((t, "gap", channel, {"bytes": size, "why": "disk"}))
+            else:
+                self._backlog[at][3]["bytes"] += size
+
+    def _suspended(self, why: str) -> None:
+        if not self._complained:
+            self._complained = True
+            self._complain(f"recording suspended: {why}; the session goes on")
