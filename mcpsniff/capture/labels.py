@@ -131,19 +131,22 @@ def _uv_run(rest: list[str], depth: int) -> str:
 
 def _program(rest: list[str], depth: int, *, shell: bool) -> str:
     """Return what an interpreter runs: a module, the first command of a shell's line, or a script."""
-    for word, following in zip(rest, [*rest[1:], ""], strict=False):
+    at = 0
+    while at < len(rest) and rest[at].startswith("-"):
+        word, following = rest[at], rest[at + 1] if at + 1 < len(rest) else ""
         if word in {"-m", "--module"}:
             return following.removesuffix(".__main__")
         if word == "-jar":
             return _script(following)
         if word in {"-c", "-lc", "-e"}:
             return _name(following.split(), depth + 1) if shell else ""
-        if not word.startswith("-"):
-            break
-    words = _after_options(rest, _VALUES_INTERPRETER)
+        at += 2 if word in _VALUES_INTERPRETER else 1
+    words = rest[at:]
     if words[:1] == ["run"]:  # bun run x, deno run x
         words = _after_options(words[1:], _VALUES_INTERPRETER)
-    return _script(_package(words[0]) if words[0].startswith(("jsr:", "npm:", "http")) else words[0]) if words else ""
+    if not words:
+        return ""
+    return _script(_package(words[0]) if words[0].startswith(("jsr:", "npm:", "http")) else words[0])
 
 
 def _after_options(words: list[str], values: frozenset[str]) -> list[str]:
