@@ -27,7 +27,7 @@ types: dev  ## mypy --strict
 	@$(BIN)/mypy --strict
 
 layers: dev  ## import-linter: data flows one way
-	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 docs: dev  ## write the generated blocks of README.md and docs/
 	@$(BIN)/python docs/generate.py
