@@ -1,0 +1,70 @@
+"""Where a command's output goes: standard output, or a file that is private and appears only when it is whole."""
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from mcpsniff.capture.labels import shown
+from mcpsniff.errors import McpsniffError
+
+
+@contextmanager
+def output(path: str | None) -> Iterator[BinaryIO]:
+    """A binary stream to write to: standard output, or for ``path`` a file of mode 0600.
+
+    The file is written beside its place and renamed at the end, so that there is never half of one, and an existing
+    one is replaced only by a whole one. A ``path`` that is a device or a pipe is written to as it is. Raises
+    McpsniffError when the file cannot be written.
+    """
+    if path is None or path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = os.path.realpath(path)
+    try:
+        if _is_special(target):
+            with open(target, "wb") as file:
+                yield file
+            return
+        with _renamed(target) as file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise McpsniffError(f"cannot write {shown(path)}: {error.strerror or error}") from None
+
+
+@contextmanager
+def _renamed(target: str) -> Iterator[BinaryIO]:
+    """A new file that takes the place of ``target`` when nothing went wrong, and vanishes otherwise."""
+    if os.path.isdir(target):
+        raise IsADirectoryError(21, "it is a folder")
+    descriptor, temporary = tempfile.mkstemp(prefix=".mcpsniff-", suffix=".part", dir=os.path.dirname(target))
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _is_special(target: str) -> bool:
+    try:
+        mode = os.stat(target).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def note(text: str) -> None:
+    """Say one line on stderr; a closed stderr is nobody's trouble."""
+    try:
+        sys.stderr.write(f"mcpsniff: {text}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass

@@ -1,0 +1,111 @@
+"""`mcpsniff show`: what was said, as text, Markdown or JSON Lines."""
+
+import os
+import sys
+from typing import BinaryIO
+
+import click
+
+from mcpsniff.capture.catalog import find
+from mcpsniff.capture.labels import shown
+from mcpsniff.capture.reader import Capture, open_capture, open_stream
+from mcpsniff.cli.output import note, output
+from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
+
+
+@click.command("show")
+@click.argument("capture", required=False, metavar="[CAPTURE|LABEL]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, for a bug report, or for programs.",
+)
+@click.option("-o", "--output", "path", metavar="FILE", help="Write to this file (private, replaced as a whole).")
+@click.option(
+    "--payload/--no-payload",
+    default=None,
+    help="Show payloads whole, or not at all. Without either, text and Markdown fold long ones and JSON has none.",
+)
+@click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
+def command(capture: str | None, form: str, path: str | None, payload: bool | None, directory: str | None) -> None:
+    """Show what was said: every message, who answered whom and how fast, what was wrong.
+
+    CAPTURE is a file (- for standard input); LABEL is the name of a server as `mcpsniff list` shows it, and means its
+    newest capture. Without either the newest capture of all is shown.
+    """
+    opened = choose(capture, directory)
+    with output(path) as stream:
+        if form == "json":
+            write_json(opened, stream, payload=bool(payload))
+        elif form == "markdown":
+            _write_markdown(opened, stream, _style(payload))
+        else:
+            write_text(opened, stream, _style(payload), to_file=path is not None)
+
+
+def choose(what: str | None, directory: str | None) -> Capture:
+    """Open the capture that is meant; where there was a choice, say on stderr which one was taken."""
+    if what == "-":
+        return open_stream(sys.stdin.buffer)
+    found = find(what, directory, warn=note)
+    opened = open_capture(found.path)
+    if found.newest_of:
+        which = "the only one" if found.newest_of == 1 else f"the newest of {found.newest_of:,}"
+        note(f"showing {shown(found.path)}, {which}{f' called {shown(what)}' if what else ''}")
+    return opened
+
+
+def write_json(capture: Capture, stream: BinaryIO, *, payload: bool) -> None:
+    """Write the JSON Lines of a capture."""
+    from mcpsniff.transcript.jsonl import JsonLines
+    from mcpsniff.transcript.session import Session
+
+    lines = JsonLines(payload=payload)
+    for events in Session(capture).events():
+        stream.write(lines.lines(events))
+
+
+def write_text(capture: Capture, stream: BinaryIO, style: Style, *, to_file: bool = False) -> None:
+    """Write the text form: in colours where ``stream`` is standard output and that is a terminal, else plain."""
+    from mcpsniff.transcript.closing import closing_lines
+    from mcpsniff.transcript.session import Session, write
+    from mcpsniff.transcript.text import TextTranscript
+
+    print_line, width = _printer(stream, to_file=to_file)
+    session = Session(capture)
+    page = TextTranscript(print_line, width, style)
+    summary = write(session, page)
+    for line in closing_lines(summary, page.width):
+        print_line(line)
+
+
+def _write_markdown(capture: Capture, stream: BinaryIO, style: Style) -> None:
+    from mcpsniff.transcript.markdown import write_markdown
+    from mcpsniff.transcript.session import Session
+
+    write_markdown(Session(capture), stream, style)
+
+
+def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def]
+    """How to print lines there, and how wide."""
+    from mcpsniff.transcript.terminal import plain, printer
+    from mcpsniff.transcript.text import WIDTH
+
+    def write(text: str) -> None:
+        stream.write(text.encode(errors="backslashreplace"))
+
+    if to_file or not sys.stdout.isatty():
+        return plain(write), WIDTH
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if os.environ.get("NO_COLOR") or not console.color_system:
+        return plain(write), console.width
+    return printer(console), console.width
+
+
+def _style(payload: bool | None) -> Style:
+    return FOLDED if payload is None else WHOLE if payload else NONE

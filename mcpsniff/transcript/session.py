@@ -1,0 +1,106 @@
+"""A capture from its records to a whole transcript: decode, build rows, print head, rows and summary as they come."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
+
+from mcpsniff.capture.parser import Damage
+from mcpsniff.capture.records import Header, Record
+from mcpsniff.checks import MCPSNIFF, RECORDER, WARNING, Finding
+from mcpsniff.decoder import Decoder, Event
+from mcpsniff.transcript.head import Entry, head, is_settled
+from mcpsniff.transcript.rows import Row, RowBuilder
+from mcpsniff.transcript.summary import Summary
+
+HEAD_EVENTS: Final = 400
+"""Events that are looked at before the head is printed, if the opening is not over before."""
+
+
+class Source(Protocol):
+    """What a capture offers; `mcpsniff.capture.reader.Capture` does."""
+
+    header: Header
+    path: str
+    joined_late: bool
+    damage: list[Damage]
+
+    def records(self) -> Iterator[Record]:
+        """The records, in order."""
+
+
+class Session:
+    """The events of one capture, decoded once, in order."""
+
+    def __init__(self, source: Source, label: str = "") -> None:
+        self._source = source
+        self._decoder = Decoder(source.header, joined_late=source.joined_late)
+        self.label = label or source.header.label or ""
+        self._last = 0
+
+    def events(self) -> Iterator[list[Event]]:
+        """The events record by record, then what the end brings: open exchanges, and what was unreadable."""
+        for record in self._source.records():
+            if events := self._decoder.feed(record):
+                self._note_last(events)
+                yield events
+        events = self._decoder.finish()
+        self._note_last(events)
+        yield events
+        yield [self._damage(k, damage) for k, damage in enumerate(self._source.damage)]
+
+    def head(self) -> list[Entry]:
+        """The head, as far as the events so far tell."""
+        return head(self._source.header, self._decoder.conversation, self._source.path)
+
+    @property
+    def is_opened(self) -> bool:
+        """True once the head says all that it will."""
+        return is_settled(self._decoder.conversation)
+
+    def _note_last(self, events: list[Event]) -> None:
+        for event in reversed(events):
+            if not isinstance(event, Finding):
+                self._last = event.n
+                return
+
+    def _damage(self, k: int, damage: Damage) -> Finding:
+        text = f"line {damage.line} of the capture cannot be read as written: {damage.text}"
+        return Finding("MCP903", "capture-damaged", WARNING, RECORDER, MCPSNIFF, text, self._last, k, 0)
+
+
+class Page(Protocol):
+    """A form of the transcript: it is given the parts in order."""
+
+    def head(self, label: str, entries: Iterable[Entry]) -> None:
+        """Take the head."""
+
+    def row(self, row: Row) -> None:
+        """Take the next row."""
+
+
+def write(session: Session, page: Page) -> Summary:
+    """Give ``page`` the head and all rows of ``session``, row by row as they are decoded; return the summary.
+
+    The head is given once the opening is over, at the latest after HEAD_EVENTS events, and always first.
+    """
+    summary, builder = Summary(), RowBuilder()
+    held: list[Row] = []
+    seen, opened = 0, False
+
+    def give(rows: Iterable[Row], *, at_the_end: bool = False) -> None:
+        nonlocal opened
+        if not opened:
+            held.extend(rows)
+            if not (at_the_end or session.is_opened or seen >= HEAD_EVENTS):
+                return
+            page.head(session.label, session.head())
+            opened = True
+            rows = held
+        for row in rows:
+            page.row(row)
+
+    for events in session.events():
+        seen += len(events)
+        summary.feed(events)
+        give(builder.feed(events))
+    give(builder.finish(), at_the_end=True)
+    return summary

@@ -1,0 +1,137 @@
+"""What a transcript says about a message besides what stands in it: whom it answers, how it ended, what it cancels."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mcpsniff.protocol.events import Close, Note
+from mcpsniff.protocol.exchanges import Exchange
+from mcpsniff.protocol.message import BATCH, ERROR, INVALID, Message
+from mcpsniff.protocol.reading import NOT_JSON
+from mcpsniff.transcript.units import count, size
+
+_ENDS: Final = {
+    "stdin": "the client closed the server's stdin",
+    "stdout": "the server closed its stdout",
+}
+_ODD_ANSWERS: Final = {
+    "answer-after-cancel": "after the cancel",
+    "answered-twice": "answered once more",
+    "id-type-differs": "its id has another type than the request's",
+    "wrong-side": "answers its own side's request",
+    "unknown-id": "nobody asked",
+    "uncorrelated": "to no request in particular",
+    "notification-answered": "answers a notification",
+    "ambiguous": "two open requests have this id",
+}
+
+
+def answer_words(message: Message, link: Exchange | None) -> tuple[tuple[str, ...], str]:
+    """What to say of an answer, and the peer's own words where it is an error."""
+    words = []
+    if link is not None:
+        words.append(f"{link.state if link.response == message.n else 'answers'} #{link.request}")
+    if message.kind == ERROR:
+        code = message.error.get("code")
+        words.append(f"error {code}" if isinstance(code, int) and not isinstance(code, bool) else "error")
+    elif message.kind == INVALID:
+        words.append("malformed")
+    elif message.result.get("isError") is True:
+        words.append("tool error")
+    words.extend(_ODD_ANSWERS[fact.name] for fact in message.facts if fact.name in _ODD_ANSWERS)
+    return tuple(words), _text(message.error.get("message"))
+
+
+def notification_words(message: Message) -> tuple[str | None, tuple[str, ...], str]:
+    """Target, words and remark of a notification."""
+    params = message.params
+    if message.method == "notifications/progress":
+        words = [_share(params)]
+        if message.link is not None:
+            words.append(f"of #{message.link.request}")
+        if message.fact("progress-after-end") is not None:
+            words.append("after its end")
+        if message.fact("progress-unknown-token") is not None:
+            words.append("of no known request")
+        return _short(params.get("progressToken")), tuple(word for word in words if word), _text(params.get("message"))
+    if message.method == "notifications/cancelled":
+        link = message.link
+        if link is None:
+            words = ["cancels nothing known"]
+        elif link.cancel == message.n:
+            words = [f"cancelled #{link.request}"]
+        else:
+            words = [f"too late for #{link.request}"]
+        return _short(params.get("requestId")), tuple(words), _text(params.get("reason"))
+    for name in ("level", "uri", "taskId"):
+        if name in params:
+            return _short(params[name]), (), ""
+    return None, (), ""
+
+
+def noise_words(message: Message) -> tuple[str, tuple[str, ...]]:
+    """Title and words of what is neither a call nor an answer."""
+    if message.kind == BATCH:
+        return "batch", (f"of {len(message.body)}",)
+    if message.batch is not None:
+        return "not a message", (f"in batch #{message.batch}",)
+    return ("not JSON" if NOT_JSON in message.flaws else "not a message"), ()
+
+
+def close_words(close: Close) -> tuple[str, bool]:
+    """What to say of an end, empty if nothing; and whether it is a bad one."""
+    if close.ends_process:
+        sent = f" after {', '.join(close.sent)} from outside" if close.sent else ""
+        if close.signal is not None:
+            return f"the server was killed by signal {close.signal}{sent}", not close.sent
+        if close.status is None:
+            return f"the server ended{sent}", False
+        return f"the server exited with status {close.status}{sent}", close.status != 0
+    if close.how == "error":
+        return "the server could not be started", True
+    if close.kind == "stderr":
+        return "", False
+    if close.how in ("eof", ""):
+        return _ENDS.get(close.kind, f"channel {close.channel} ended"), False
+    end = f"the server's {close.kind}" if close.kind in _ENDS else f"channel {close.channel}"
+    return f"{end} is gone ({close.how})", False
+
+
+def note_words(note: Note) -> tuple[str, str]:
+    """Title and remark of a recorder's or a person's note."""
+    fields = note.fields
+    where = "" if note.channel is None else f" on channel {note.channel}"
+    if note.kind == "gap":
+        lost = fields.get("bytes")
+        much = size(lost) if isinstance(lost, int) and lost > 0 else "something"
+        return f"{much}{where} is missing from this capture", _text(fields.get("why"))
+    if note.kind == "comment":
+        return f"remark{where}", _text(fields.get("text"))
+    length = fields.get("length")
+    much = count(length, "byte") if isinstance(length, int) else "bytes"
+    if note.kind == "mask":
+        return f"{much}{where} masked", _text(fields.get("what"))
+    if note.kind == "rewrite":
+        return f"{much}{where} were replaced on the way by", _text(fields.get("by"))
+    return f"{note.kind}{where}", ""
+
+
+def _share(params: Mapping[str, Any]) -> str:
+    """``3 of 10``, as far as the progress says so."""
+    done, total = params.get("progress"), params.get("total")
+    return " of ".join(part for part in (_number(done), _number(total)) if part)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _short(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
