@@ -44,7 +44,7 @@ def help_text(command: str) -> str:
     words = command.split("/") if command else []
     arguments = [*words, "--help"]
     result = CliRunner().invoke(
-        member("mcpsniff.cli", "main"),
+        member("mcpsniff.cli.main", "cli"),
         arguments,
         prog_name="mcpsniff",
         terminal_width=HELP_WIDTH,
@@ -55,15 +55,30 @@ def help_text(command: str) -> str:
     return f"```text\n$ mcpsniff {' '.join(arguments)}\n{result.output.rstrip()}\n```"
 
 
+def commands_table(_: str) -> str:
+    """Return a table of the commands."""
+    lines = ["| command | what it does |", "|---|---|"]
+    for name, (_module, text) in member("mcpsniff.cli.main", "COMMANDS").items():
+        lines.append(f"| `mcpsniff {name}` | {cell(text)} |")
+    return "\n".join(lines)
+
+
 def checks_table(_: str) -> str:
     """Return a table of every registered check, in the order of their codes."""
-    rows = sorted(member("mcpsniff.checks", "all_checks")(), key=lambda check: check.code)
-    lines = ["| code | name | severity | group | revisions | what it says |", "|---|---|---|---|---|---|"]
-    for check in rows:
-        said = " ".join((check.doc or "").split("\n\n")[0].split()).replace("|", "\\|")
-        revisions = f"{check.since or ''} to {check.until or ''}".strip() if check.since or check.until else "all"
-        lines.append(f"| {check.code} | `{check.name}` | {check.severity} | {check.group} | {revisions} | {said} |")
+    member("mcpsniff.checks", "load")()
+    lines = ["| code | name | severity | group | revisions | what is wrong |", "|---|---|---|---|---|---|"]
+    for check in sorted(member("mcpsniff.checks", "REGISTRY").values(), key=lambda check: check.code):
+        since = f"from {check.since}" if check.since else ""
+        until = f"until {check.until}" if check.until else ""
+        revisions = " ".join(filter(None, (since, until))) or "all"
+        cells = (check.code, f"`{check.name}`", check.severity, check.group, revisions, cell(check.summary))
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def cell(text: str) -> str:
+    """Make a text safe inside a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def records_table(_: str) -> str:
@@ -76,12 +91,19 @@ def header_table(_: str) -> str:
     return str(member("mcpsniff.capture.records", "header_table_markdown")())
 
 
-def options_table(_: str) -> str:
-    """Return the table of the options that stdio, http, forward and run have in common."""
-    return str(member("mcpsniff.cli.options", "table_markdown")())
+def options_table(which: str) -> str:
+    """Return a table of options: RECORDING (common to the commands that record) or STDIO."""
+    lines = ["| option | meaning | default |", "|---|---|---|"]
+    for option in member("mcpsniff.cli.options", which or "RECORDING"):
+        spelling = ", ".join(f"`{spelling}`" for spelling in option.spellings)
+        value = f" `{option.metavar}`" if option.metavar else ""
+        default = "" if option.default in (None, False) else f"{option.default}"
+        lines.append(f"| {spelling}{value} | {cell(option.help)} | {default} |")
+    return "\n".join(lines)
 
 
 PROVIDERS: dict[str, Callable[[str], str]] = {
+    "commands": commands_table,
     "help": help_text,
     "checks": checks_table,
     "records": records_table,
