@@ -52,7 +52,6 @@ type Entry = tuple[int, str, int | None, Any]
 """A `Record` or a plain tuple of its fields."""
 
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_LINE: Final = orjson.OPT_APPEND_NEWLINE
 _LAST_LOOK: Final = 1 << 20
 
 
@@ -129,31 +128,30 @@ class CaptureWriter:
         is smaller than that before it gets the larger one.
         """
         self.failure = None
+        lines = [self._encode(record) for record in records]
+        heads = [] if self._size else [self._head()]
+        if self._part_limit is None:
+            return self._put(records, heads, lines)
         stored = 0
-        lines: list[bytes] = [] if self._size else [self._head()]
-        heads = len(lines)
-        size = sum(map(len, lines))
-        for index, record in enumerate(records):
-            line = self._encode(record)
-            if self._is_full(size + len(line), index - stored):
-                stored += self._put(records[stored:index], lines, heads)
-                if self.failure or not self._rotate():
-                    return stored
-                lines, heads = [self._head()], 1
-                size = len(lines[0])
-            lines.append(line)
-            size += len(line)
-        return stored + self._put(records[stored:], lines, heads)
+        while True:
+            fit = self._fitting(sum(map(len, heads)), lines)
+            stored += self._put(records[stored : stored + fit], heads, lines[:fit])
+            if self.failure or stored == len(records) or not self._rotate():
+                return stored
+            lines, heads = lines[fit:], [self._head()]
 
     def close(self) -> None:
         """Close the file; everything was handed to the system before."""
         os.close(self._descriptor)
 
-    def _is_full(self, more: int, waiting: int) -> bool:
-        """Say whether ``more`` bytes would overfill this part; a part holds one record, however long that is."""
-        if self._part_limit is None or self._size + more <= self._part_limit:
-            return False
-        return waiting > 0 or self._size > 0
+    def _fitting(self, size: int, lines: list[bytes]) -> int:
+        """Return how many of ``lines`` fit into this part after ``size`` bytes; a new part takes one, however long."""
+        room = (self._part_limit or 0) - self._size - size
+        for index, line in enumerate(lines):
+            room -= len(line)
+            if room < 0:
+                return index or int(not self._size)
+        return len(lines)
 
     def _head(self) -> bytes:
         """Return the first line of the current part."""
@@ -165,7 +163,8 @@ class CaptureWriter:
     def _encode(self, record: Entry) -> bytes:
         """Return the line of a record."""
         t, kind, channel, body = record
-        self._last_t = t = max(t, self._last_t)
+        t = max(t, self._last_t)
+        self._last_t = t
         if kind == CHUNK:
             try:
                 body = body.decode()
@@ -173,25 +172,24 @@ class CaptureWriter:
                 body = {"b64": b2a_base64(body, newline=False).decode("ascii")}
         return _dumps([t, kind, channel, body])
 
-    def _put(self, records: Sequence[Entry], lines: list[bytes], heads: int) -> int:
-        """Write ``lines``, the first ``heads`` of which are no records; return how many records are in the file."""
-        if not lines:
-            return 0
-        data = b"".join([b"\n", *lines] if self._torn else lines)
+    def _put(self, records: Sequence[Entry], heads: list[bytes], lines: list[bytes]) -> int:
+        """Write the lines of ``records`` after those of ``heads``; return how many records are in the file."""
+        data = b"".join([b"\n" if self._torn else b"", *heads, *lines])
         done = 0
         try:
             while done < len(data):
                 done += self._write(self._descriptor, data[done:] if done else data)
         except OSError as error:
             self.failure = error
-            whole = max(0, self._mend(lines, done) - heads)
+            stored = max(0, self._mend(heads + lines, done) - len(heads))
         else:
-            self._size += len(data)
+            self._size += done
             self._torn = False
-            whole = len(records)
-        for record in records[:whole]:
-            self._track(record)
-        return whole
+            stored = len(records)
+        if self._part_limit is not None:
+            for record in records[:stored]:
+                self._track(record)
+        return stored
 
     def _mend(self, lines: list[bytes], done: int) -> int:
         """After ``done`` bytes of a refused write: end the file at a whole line, return how many of them it has."""
@@ -242,9 +240,9 @@ class CaptureWriter:
 def _dumps(value: object) -> bytes:
     """Return ``value`` as one line of JSON in UTF-8, whatever the locale."""
     try:
-        return orjson.dumps(value, option=_LINE)
+        return orjson.dumps(value, None, orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # a word of the command line or a path that is not UTF-8
-        return orjson.dumps(_encodable(value), option=_LINE)
+        return orjson.dumps(_encodable(value), None, orjson.OPT_APPEND_NEWLINE)
 
 
 def _encodable(value: Any) -> Any:

@@ -11,17 +11,16 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Final
 
 SCRIPT: "Final" = r"""
-read -r group || exit 0
 read -r tenths || tenths=4
-kill -s TERM -- "-$group" || exit 0
-while [ "$tenths" -gt 0 ] && kill -s 0 -- "-$group"; do sleep 0.1; tenths=$((tenths - 1)); done
-kill -s KILL -- "-$group"
+kill -s TERM -- "-$1" || exit 0
+while [ "$tenths" -gt 0 ] && kill -s 0 -- "-$1"; do sleep 0.1; tenths=$((tenths - 1)); done
+kill -s KILL -- "-$1"
 """
-"""Line 1 is the server's process group, line 2 the patience in tenths of a second; 0.4 s when we died without it."""
+"""Its argument is the server's process group. It waits for a line that says how many tenths of a second to wait between
+TERM and KILL; the end of the pipe without it means that we died, and 0.4 s."""
 
 PATIENCE: "Final" = 10
 """Tenths of a second between TERM and KILL for what the server left running."""
@@ -30,33 +29,24 @@ PATIENCE: "Final" = 10
 class Guardian:
     """The guardian process; without ``/bin/sh`` there is none, and the session does without."""
 
-    def __init__(self, foreign: "Iterable[int]" = ()) -> None:
-        """Start it. ``foreign`` lists descriptors that the server is to inherit and the guardian is not."""
-        self._pid = 0
-        ours, self._pipe = None, -1
+    def __init__(self, group: int) -> None:
+        """Start it to watch over the process group ``group``. None but the standard descriptors may be inheritable."""
+        waits_on, self._pipe = os.pipe()
         try:
-            ours, self._pipe = os.pipe()
             self._pid = os.posix_spawn(
                 "/bin/sh",
-                ["mcpsniff-guardian", "-c", SCRIPT],
+                ["mcpsniff-guardian", "-c", SCRIPT, "mcpsniff-guardian", str(group)],
                 {"PATH": "/bin:/usr/bin"},
                 file_actions=[
-                    (os.POSIX_SPAWN_DUP2, ours, 0),
+                    (os.POSIX_SPAWN_DUP2, waits_on, 0),
                     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_RDWR, 0),
                     (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_RDWR, 0),
-                    *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in foreign),
                 ],
                 setsid=True,
             )
         except (OSError, NotImplementedError):
             self._pid = 0
-        finally:
-            if ours is not None:
-                os.close(ours)
-
-    def watch(self, group: int) -> None:
-        """Name the process group to end when we are gone."""
-        self._tell(f"{group}\n")
+        os.close(waits_on)
 
     def dismiss(self) -> None:
         """Tell it that nothing is left to do, and reap it."""
@@ -68,11 +58,8 @@ class Guardian:
 
     def take_over(self) -> None:
         """Leave it to end, in its own time, what the server left running; we are about to go."""
-        self._tell(f"{PATIENCE}\n")
-
-    def _tell(self, line: str) -> None:
         if self._pid:
             try:  # noqa: SIM105 - contextlib would be an import before the server's start
-                os.write(self._pipe, line.encode("ascii"))
+                os.write(self._pipe, b"%d\n" % PATIENCE)
             except OSError:  # somebody killed it
                 pass

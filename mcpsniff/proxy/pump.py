@@ -5,7 +5,8 @@ How a byte travels, and why this is all of it:
 1. `os.read` returns as soon as *anything* has arrived, at most `READ_SIZE` bytes. No line, no message, no timeout: the
    pump does not know what it carries, so nothing it carries can upset it.
 2. The bytes are noted **before** they are written on. A reply is caused by its request, so it cannot be read before
-   the request was written, so its note comes after the request's note.
+   the request was written, so its note comes after the request's note. What else there is to do for the record is
+   settled **after** the write, while the receiver is busy with the bytes.
 3. `os.write` blocks when the receiver is slow, and so does this thread. That is the whole flow control: nobody
    reads on, the kernel's pipe fills, and the sender feels what it would feel without a pump. Nothing piles up here.
    The other direction has a thread of its own and is not held up.
@@ -22,8 +23,9 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Final
+
+    from mcpsniff.proxy.recorder import Recorder
 
 READ_SIZE: "Final" = 65536
 """Bytes per read: what a pipe holds. Larger buffers are mapped anew for each read, which costs more than it saves."""
@@ -41,32 +43,37 @@ CUT: "Final" = "cut"
 class Pump:
     """Carries bytes from descriptor ``source`` to descriptor ``sink``, until one of the two ends.
 
-    ``note`` is called with each piece before it is written on. It must neither block nor raise. The counters may be
-    read from other threads; only the thread in `run` writes them.
+    The recorder is told of each piece under the number ``channel``. ``null`` is an open ``/dev/null``.
     """
 
-    __slots__ = ("_cut", "_keep_sink", "_note", "_null", "outcome", "passed", "sink", "source", "taken")
+    __slots__ = (
+        "_channel",
+        "_cut",
+        "_held",
+        "_keep_sink",
+        "_null",
+        "_recorder",
+        "_sink",
+        "_source",
+        "outcome",
+        "passed",
+    )
 
     def __init__(
-        self,
-        source: int,
-        sink: int,
-        note: "Callable[[bytes], object]",
-        null: int,
-        *,
-        keep_sink: bool = False,
+        self, source: int, sink: int, channel: int, recorder: "Recorder", null: int, *, keep_sink: bool = False
     ) -> None:
-        self.source = source
-        self.sink = sink
-        self.taken = 0
-        """Bytes read so far."""
+        """Take the two descriptors over; with ``keep_sink`` the sink outlives the stream."""
         self.passed = 0
-        """Bytes written so far; less than `taken` while the receiver is waited for."""
+        """Bytes written so far."""
         self.outcome: str | None = None
         """None while it runs, then EOF, RESET, BROKEN or CUT."""
-        self._note = note
+        self._source = source
+        self._sink = sink
+        self._channel = channel
+        self._recorder = recorder
         self._null = null
         self._keep_sink = keep_sink
+        self._held = b""
         self._cut = False
 
     def run(self) -> str:
@@ -77,8 +84,8 @@ class Pump:
         finally:
             # The sink first: the end of the stream is news for the receiver.
             if not self._keep_sink:
-                retire(self.sink, self._null)
-            retire(self.source, self._null)
+                retire(self._sink, self._null)
+            retire(self._source, self._null)
             self.outcome = CUT if self._cut else outcome
         return self.outcome
 
@@ -88,19 +95,24 @@ class Pump:
         A call that is blocked at this moment still finishes with the descriptor it began with.
         """
         self._cut = True
-        retire(self.sink, self._null)
-        retire(self.source, self._null)
+        retire(self._sink, self._null)
+        retire(self._source, self._null)
 
     def pending(self) -> int:
-        """Return how many bytes are on their way: taken but not yet passed, or waiting in the source."""
-        return self.taken - self.passed + _readable_bytes(self.source)
+        """Return how many bytes are on their way, in our hands or waiting in the source. Asked from another thread.
+
+        It may miss bytes that change hands at this very moment, but never counts any twice, nor what `passed` has.
+        """
+        return len(self._held) + _readable_bytes(self._source)
 
     def _flow(self) -> str:
-        source, note = self.source, self._note
+        """Read, note, write on, settle; return how it ended."""
+        read, write, source, sink = os.read, os.write, self._source, self._sink
+        note, settle = self._recorder.tap(self._channel), self._recorder.settle
         while True:
             try:
-                data = os.read(source, READ_SIZE)
-            except BlockingIOError:  # somebody made the descriptor non-blocking; its description may be shared
+                data = read(source, READ_SIZE)
+            except BlockingIOError:  # whoever shares the descriptor may have made it non-blocking
                 _await(source, select.POLLIN)
                 continue
             except OSError:
@@ -109,26 +121,31 @@ class Pump:
                 return EOF
             if self._cut:
                 return CUT
-            self.taken += len(data)
-            note(data)
+            self._held = data
+            noted = note(data)
             try:
-                self._write_all(data)
+                written = write(sink, data)
+                if written != len(data):
+                    self._write_rest(data, written)
+            except BlockingIOError:
+                self._write_rest(data, 0)
             except OSError:
                 return BROKEN
+            finally:
+                # The receiver has the bytes: from here on nobody waits for us.
+                if noted:
+                    settle(len(data))
+            self._held = b""
             self.passed += len(data)
 
-    def _write_all(self, data: bytes) -> None:
-        sink = self.sink
-        rest: bytes | memoryview = data
-        while True:
+    def _write_rest(self, data: bytes, start: int) -> None:
+        """Write what one call did not: the receiver's end is non-blocking, or was nearly full when it was cut."""
+        rest = memoryview(data)[start:]
+        while rest:
             try:
-                written = os.write(sink, rest)
+                rest = rest[os.write(self._sink, rest) :]
             except BlockingIOError:
-                _await(sink, select.POLLOUT)
-                continue
-            if written == len(rest):
-                return
-            rest = memoryview(rest)[written:]
+                _await(self._sink, select.POLLOUT)
 
 
 def retire(descriptor: int, null: int) -> None:

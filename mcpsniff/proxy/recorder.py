@@ -1,18 +1,23 @@
 """The wire's side of recording: a queue bounded in bytes that never holds the wire up.
 
-`Recorder.note` takes a time stamp and appends to a list, under a lock held for less than a microsecond. It never
-waits for the disk: when the queue is full the bytes are counted as lost, and the next record of that channel is a
-gap that says how many. The other side, which empties the queue into a file, is `mcpsniff.proxy.storing`.
+A pump calls `note` (see `Recorder.tap`) before it writes bytes on, and `Recorder.settle` after. `note` is what must
+come first, so that a reply is never recorded before its request: a time stamp, and an append without a lock. All else
+is settled while the receiver is busy with the bytes: the account of the queue, and waking the thread that stores.
+
+Nothing here waits for the disk. When the queue is full, bytes are counted as lost, and the next record of that channel
+is a gap that says how many. The other side, which empties the queue into a file, is `mcpsniff.proxy.storing`.
 """
 
-import _thread
 import time
+from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Final
 
     type Entry = tuple[int, str, int | None, Any]
+    """A record to be: t in nanoseconds of the monotonic clock, kind, channel, body."""
 
 LIMIT: "Final" = 8 << 20
 """Bytes that may wait for the disk."""
@@ -27,104 +32,134 @@ _AWAKE, _NAPPING, _ASLEEP = range(3)
 
 
 class Recorder:
-    """Collects what passes on all channels of one run, in one order of time.
+    """Collects what passes on all channels of one run.
 
-    `note`, `mark` and `discard` may be called from any thread; they neither raise nor wait. The other methods are for
-    the one thread that stores.
+    `tap`, `settle`, `mark` and `discard` may be called from any thread; they neither raise nor wait, and nor does what
+    `tap` returns. The other methods are for the one thread that stores.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.started_ns = time.time_ns()
         """The wall clock at t = 0, in nanoseconds since the epoch."""
-        self._zero = time.monotonic_ns()
+        self.zero_ns = time.monotonic_ns()
+        """The monotonic clock at that moment."""
+        self._clock = time.monotonic_ns
         self._limit = limit
-        self._lock = _thread.allocate_lock()  # guards everything below
         self._queue: list[Entry] = []
+        self._attention = False
+        """A tap must look closer: the queue is or was full, the storing thread sleeps, or nothing is recorded."""
+        self._lock = allocate_lock()  # guards what follows
         self._pending = 0
         self._lost: dict[int, int] = {}
         self._off = False
         self._closing = False
         self._storer = _AWAKE
-        self._bell = _thread.allocate_lock()  # released: rung
+        self._bell = allocate_lock()  # released: rung
         self._bell.acquire()
 
-    def note(self, channel: int, data: bytes) -> None:
-        """Note that ``data`` arrived on ``channel`` now."""
-        size = len(data)
+    def tap(self, channel: int) -> "Callable[[bytes], bool]":
+        """Return the function that notes that bytes arrived on ``channel`` now.
+
+        It says whether they found room, and are to be settled.
+        """
+        append, clock = self._queue.append, self._clock
+
+        def note(data: bytes) -> bool:
+            if self._attention:
+                return self._note_with_care(channel, data)
+            append((clock(), "chunk", channel, data))
+            return True
+
+        return note
+
+    def settle(self, size: int) -> None:
+        """Account for ``size`` bytes that were noted."""
         with self._lock:
-            if self._off:
-                return
-            pending = self._pending + size + OVERHEAD
-            if pending > self._limit:
-                self._lost[channel] = self._lost.get(channel, 0) + size
-                return
-            t = (time.monotonic_ns() - self._zero) // 1000
-            if self._lost:
-                self._admit_gap(t, channel)
-            self._queue.append((t, "chunk", channel, data))
-            self._pending = pending
-            # Awake it looks by itself; only a sleeper, or a dozer under pressure, is worth a system call.
-            if self._storer == _ASLEEP or (self._storer == _NAPPING and pending > PRESSURE):
-                self._wake()
+            self._pending += size + OVERHEAD
+            if self._pending > PRESSURE:
+                if self._storer == _NAPPING:
+                    self._wake()
+                if self._pending > self._limit:
+                    self._attention = True
 
     def mark(self, kind: str, channel: int | None, body: "dict[str, Any]") -> None:
         """Note a record other than a chunk; these are few and small, and find room in a full queue."""
         with self._lock:
             if self._off:
                 return
-            t = (time.monotonic_ns() - self._zero) // 1000
             if channel is not None:
-                self._admit_gap(t, channel)
-            self._queue.append((t, kind, channel, body))
+                self._admit_gap(channel)
+            self._queue.append((self._clock(), kind, channel, body))
             if self._storer == _ASLEEP:
                 self._wake()
 
     def discard(self) -> None:
         """Record nothing, now and later."""
         with self._lock:
-            self._off = True
-            self._queue, self._pending, self._lost = [], 0, {}
+            self._off = self._attention = True
+            self._pending, self._lost = 0, {}
+            self._queue.clear()
 
     def close(self) -> None:
         """Take no more; what is queued is still to be stored."""
         with self._lock:
-            now = (time.monotonic_ns() - self._zero) // 1000
             for channel in list(self._lost):
-                self._admit_gap(now, channel)
-            self._off = self._closing = True
+                self._admit_gap(channel)
+            self._off = self._attention = self._closing = True
             self._wake()
 
     def take(self) -> "tuple[list[Entry], bool]":
         """Return all that is queued, oldest first, and whether it is the last."""
         with self._lock:
-            batch, self._queue = self._queue, []
-            return batch, self._closing
+            last = self._closing
+        queue = self._queue
+        count = len(queue)  # what is appended from here on stays for the next time
+        batch = queue[:count]
+        del queue[:count]
+        return batch, last
 
-    def release(self, entries: "list[Entry]") -> None:
-        """Give back the room of ``entries``, which have been stored or given up."""
-        cost = sum([len(entry[3]) + OVERHEAD for entry in entries if entry[1] == "chunk"])
+    def release(self, size: int, entries: int) -> None:
+        """Give back the room of so many chunks of ``size`` bytes in all, which have been stored or given up."""
         with self._lock:
-            self._pending -= cost
+            self._pending -= size + entries * OVERHEAD
 
     def waiting(self) -> int:
         """Return how many bytes are still to be stored."""
         with self._lock:
-            return self._pending
+            return max(0, self._pending)
 
     def sleep(self, *, deep: bool) -> None:
         """Wait for the end of a nap, or for pressure. With ``deep``: until something is noted."""
         with self._lock:
-            if self._closing or (deep and self._queue):
+            if self._closing:
                 return
             self._storer = _ASLEEP if deep else _NAPPING
+            self._attention = self._attention or deep
+        if deep and self._queue:  # noted just before that
+            with self._lock:
+                self._wake()
         self._bell.acquire(timeout=-1 if deep else NAP)
         self._storer = _AWAKE
 
-    def _admit_gap(self, t: int, channel: int) -> None:
+    def _note_with_care(self, channel: int, data: bytes) -> bool:
+        with self._lock:
+            if self._off:
+                return False
+            if self._pending + len(data) + OVERHEAD > self._limit:
+                self._lost[channel] = self._lost.get(channel, 0) + len(data)
+                return False
+            self._admit_gap(channel)
+            self._queue.append((self._clock(), "chunk", channel, data))
+            if self._storer == _ASLEEP:
+                self._wake()
+            self._attention = bool(self._lost)
+            return True
+
+    def _admit_gap(self, channel: int) -> None:
         """Queue the gap record of what was lost on ``channel``, if anything was."""
         lost = self._lost.pop(channel, 0)
         if lost:
-            self._queue.append((t, "gap", channel, {"bytes": lost, "why": "queue"}))
+            self._queue.append((self._clock(), "gap", channel, {"bytes": lost, "why": "queue"}))
 
     def _wake(self) -> None:
         """Ring the bell, unless it has been rung already. The lock is held, so nobody else does at the same time."""

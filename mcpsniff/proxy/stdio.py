@@ -58,19 +58,17 @@ def wrap(command: "Sequence[str]", options: "Mapping[str, Any]") -> int:
     _occupy_standard_streams()
     wakeup = Wakeup()
     foreign = inheritable_descriptors()
-    guardian = Guardian(foreign)
     recording = Recording("stdio", command, options)
     for channel, body in enumerate(OPENINGS):
         recording.recorder.mark("open", channel, body)
     try:
         child = Child(command)
     except StartError as error:
-        guardian.dismiss()
         say(str(error))
         return _failed_start(recording, error)
-    guardian.watch(child.pid)
     for descriptor in foreign:  # the server has them now, and decides how long they live
         os.close(descriptor)
+    guardian = Guardian(child.pid)
     sys.setswitchinterval(SWITCH)
     session = Session(child, guardian, wakeup, recording, ShutdownOrder(options["grace"]))
     status = 70
@@ -110,11 +108,10 @@ class Session:
         self._recorder = recording.recorder
         self._order = order
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        note = self._recorder.note
         self._pumps = (
-            Pump(0, child.stdin, lambda data: note(STDIN, data), null),
-            Pump(child.stdout, 1, lambda data: note(STDOUT, data), null),
-            Pump(child.stderr, 2, lambda data: note(STDERR, data), null, keep_sink=True),
+            Pump(0, child.stdin, STDIN, self._recorder, null),
+            Pump(child.stdout, 1, STDOUT, self._recorder, null),
+            Pump(child.stderr, 2, STDERR, self._recorder, null, keep_sink=True),
         )
         self._sent: list[str] = []
         self._sent_by = ""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
             """Append records; return how many are stored."""
 
 
-SLICE: "Final" = 256 << 10
-"""Bytes handed to the writer at once."""
+SLICE: "Final" = 16
+"""Entries handed to the writer at once: between two of them the pumps get their turn, and memory is given back."""
 QUIET: "Final" = 25
 """Empty looks in a row (half a second), after which the thread sleeps until it is woken."""
 FIRST_PAUSE: "Final" = 1.0
@@ -100,19 +100,14 @@ class Storing:
 
     def _store(self, batch: "list[Entry]") -> None:
         """Store all entries of ``batch``, a slice at a time, and give back their room as soon as it is free."""
-        batch.reverse()
+        zero = self._recorder.zero_ns
         while batch:
-            entries: list[Entry] = []
-            size = 0
-            while batch and size < SLICE:
-                entry = batch.pop()
-                entries.append(entry)
-                if entry[1] == "chunk":
-                    size += len(entry[3])
-                elif entry[1] == "gap":
-                    self._lost += entry[3]["bytes"]
+            entries = [((ns - zero) // 1000, kind, channel, body) for ns, kind, channel, body in batch[:SLICE]]
+            del batch[:SLICE]
+            self._lost += sum([body["bytes"] for _, kind, _, body in entries if kind == "gap"])
+            sizes = [len(body) for _, kind, _, body in entries if kind == "chunk"]
             self._append(entries)
-            self._recorder.release(entries)
+            self._recorder.release(sum(sizes), len(sizes))
 
     def _append(self, entries: "list[Entry]") -> None:
         """Append what the disk left before, then ``entries``; keep account of what it takes."""
