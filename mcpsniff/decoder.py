@@ -14,6 +14,7 @@ from typing import Any, Final
 from mcpsniff import checks
 from mcpsniff.capture.records import CHUNK, CLOSE, GAP, OPEN, Header, Record
 from mcpsniff.checks import Finding, Runner
+from mcpsniff.protocol.by_revision import revision_flaws
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import Close, Note, Stderr, StillOpen, StillRunning
 from mcpsniff.protocol.exchanges import OTHER, Exchange, Exchanges
@@ -21,7 +22,6 @@ from mcpsniff.protocol.fragments import FragmentWatch
 from mcpsniff.protocol.jsonrpc import classify
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.reading import JsonReader
-from mcpsniff.protocol.by_revision import revision_flaws
 from mcpsniff.wire.frames import DEFAULT_FRAME_LIMIT, EMPTY_LINE, Frame, Span
 from mcpsniff.wire.ndjson import LineSplitter
 
@@ -132,7 +132,7 @@ class Decoder:
         close.after_client_eof = self._client_eof is not None
         channel.closed = True
         self._emit(out, close, record.t)
-        self.conversation.end(ended, record.t)
+        self.conversation.end(close)
         self._watch_the_exit(close)
         abandoned = self.exchanges.abandon(record.t, OTHER[ended])
         if close.ends_process:
@@ -149,9 +149,10 @@ class Decoder:
             self._lingering = None
 
     def _note(self, out: list[Event], record: Record) -> None:
-        channel = self._channels.get(record.channel) if record.channel is not None else None
-        if record.kind == GAP and channel is not None:
-            channel.splitter.gap()
+        if record.kind == GAP:
+            for channel in self._channels.values():
+                if record.channel in (None, channel.number):
+                    channel.splitter.gap()
         fields = record.body if isinstance(record.body, dict) else {}
         note = Note(record.kind, record.channel, fields, _note_spans(record.channel, fields))
         self._emit(out, note, record.t)
@@ -167,8 +168,10 @@ class Decoder:
         frame.n = self._n
         out.append(frame)
         out.extend(self._runner.frame(frame, self.conversation))
-        if EMPTY_LINE in frame.flaws:
-            return
+        if frame.flaws:
+            self._remember_flaws(frame)
+            if EMPTY_LINE in frame.flaws:
+                return
         whole = None
         for message in classify(frame, self._reader):
             if message.batch is not None and whole is not None:
@@ -183,6 +186,7 @@ class Decoder:
         message.t = message.frame.t_last
         message.conversation = self.conversation.number
         message.revision = self.conversation.govern(message)
+        message.facts = self.conversation.place(message)
         ended = self.exchanges.observe(message)
         asked = message.link if message.link is not None and message.link.response == message.n else None
         if asked is not None:
@@ -208,6 +212,10 @@ class Decoder:
         self._emit(out, line, frame.t_last)
         if frame.flaws:
             self._judge(out, line, line.n, frame.t_last)
+            self._remember_flaws(frame)
+
+    def _remember_flaws(self, frame: Frame) -> None:
+        self.conversation.frame_flaws.update((frame.channel, flaw) for flaw in frame.flaws)
 
     # -- small parts -----------------------------------------------------------------------------------------------
 

@@ -7,9 +7,10 @@ the first paragraph states the fault, the second why it matters, the third (``Fi
     @check("MCP101", "stdio-not-json", on=Message, when=("not-json",), severity=ERROR, group=FRAMING, spec="...")
     def stdio_not_json(message: Message, conversation: Conversation) -> Verdict:
 
-``when`` names the flaws and facts that call the check; without it every item of the type does. Blame falls on the
-sender of the bytes unless the check says otherwise. A check that raises is switched off for the run and reported once
-as MCP901; the others do not notice.
+``when`` names the flaws, facts and (for exchanges) states that call the check, ``methods`` the methods of messages,
+``over`` the size of frames; without any of them every item of the type does. Blame falls on the sender of the bytes
+unless the check says otherwise. A check that raises is switched off for the run and reported once as MCP901; the
+others do not notice.
 """
 
 import inspect
@@ -18,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcpsniff.protocol.conversation import Conversation
-from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.events import StillOpen, StillRunning
+from mcpsniff.protocol.exchanges import Exchange
+from mcpsniff.protocol.message import RESPONSE, Message
 from mcpsniff.protocol.reading import TOO_DEEP
-from mcpsniff.protocol.revisions import is_within
+from mcpsniff.protocol.revisions import METHODS, is_within
 from mcpsniff.wire.frames import INCOMPLETE, Frame, Span
 
 ERROR: Final = "error"
@@ -97,6 +100,8 @@ class Check:
     framing: str | None = None
     in_part: bool = False
     """True if the check may judge a frame of which the observer has only a part."""
+    over: int | None = None
+    """A check of frames: called only for those with a payload of more bytes than this."""
 
     @property
     def doc(self) -> str:
@@ -135,6 +140,7 @@ def check(
     blame: str | None = None,
     framing: str | None = None,
     in_part: bool = False,
+    over: int | None = None,
 ) -> Callable[[Callable[[Any, Conversation], Verdict]], Callable[[Any, Conversation], Verdict]]:
     """Register the decorated function as a check. Raises ValueError if the code or the name is taken."""
 
@@ -156,6 +162,7 @@ def check(
             blame,
             framing,
             in_part,
+            over,
         )
         return function
 
@@ -164,6 +171,12 @@ def check(
 
 # The observer's own limits: what is missing or unread must not be blamed on a peer.
 _UNSEEN: Final = INCOMPLETE | {TOO_DEEP}
+
+TELLING_MEMBERS: Final = {"tools": "tools/list"}
+"""A result whose request is not known, or has a method that is not, is judged by what it holds."""
+
+LATER: Final = 1_000
+"""``k`` of findings that time adds to an event which was judged already."""
 
 
 class Runner:
@@ -174,6 +187,8 @@ class Runner:
         self._always: dict[type, list[Check]] = {}
         self._by_word: dict[tuple[type, str], list[Check]] = {}
         self._by_method: dict[str, list[Check]] = {}
+        self._by_size: list[Check] = []
+        self._smallest: float = float("inf")
         for one in REGISTRY.values() if checks is None else checks:
             self._index(one)
 
@@ -182,13 +197,16 @@ class Runner:
             self._by_word.setdefault((one.on, word), []).append(one)
         for method in one.methods:
             self._by_method.setdefault(method, []).append(one)
-        if not one.when and not one.methods:
+        if one.over is not None:
+            self._by_size.append(one)
+            self._smallest = min(self._smallest, one.over)
+        if not one.when and not one.methods and one.over is None:
             self._always.setdefault(one.on, []).append(one)
 
     def message(self, message: Message, conversation: Conversation) -> list[Finding]:
         """Findings on a message."""
         called = self._always.get(Message, ())
-        method = message.method if message.link is None or message.method is not None else message.link.method
+        method = message.method or _method_answered(message)
         if method in self._by_method:
             called = [*called, *self._by_method[method]]
         if message.flaws or message.facts:
@@ -203,6 +221,8 @@ class Runner:
         called = self._always.get(Frame, [])
         if frame.flaws:
             called = [*called, *(one for word in frame.flaws for one in self._by_word.get((Frame, word), ()))]
+        if frame.size > self._smallest:
+            called = [*called, *(one for one in self._by_size if frame.size > (one.over or 0))]
         if not called:
             return []
         return self._run(called, frame, conversation, frame.n, frame.t_last, frame, conversation.revision)
@@ -210,9 +230,9 @@ class Runner:
     def item(self, item: Any, conversation: Conversation, at: int, t: int) -> list[Finding]:
         """Findings on anything else the decoder produces: an exchange, a close, a moment, stderr, a note."""
         called = self._always.get(type(item), [])
-        flaws = getattr(item, "flaws", ())
-        if flaws:
-            called = [*called, *(one for word in flaws for one in self._by_word.get((type(item), word), ()))]
+        words = (item.state,) if type(item) is Exchange else getattr(item, "flaws", ())
+        if words:
+            called = [*called, *(one for word in words for one in self._by_word.get((type(item), word), ()))]
         revision = getattr(item, "revision", conversation.revision)
         return self._run(called, item, conversation, at, t, None, revision) if called else []
 
@@ -228,6 +248,7 @@ class Runner:
     ) -> list[Finding]:
         findings: list[Finding] = []
         ran: set[str] = set()
+        first = LATER if isinstance(item, StillOpen | StillRunning) else 0
         unseen = bool(frame is not None and frame.flaws and not _UNSEEN.isdisjoint(frame.flaws)) or bool(
             isinstance(item, Message) and item.flaws and not _UNSEEN.isdisjoint(item.flaws)
         )
@@ -240,7 +261,7 @@ class Runner:
             if (one.since or one.until) and not is_within(revision, one.since, one.until):
                 continue
             for hit in self._ask(one, item, conversation):
-                findings.append(self._finding(one, hit, item, frame, at, len(findings), t))
+                findings.append(self._finding(one, hit, item, frame, at, first + len(findings), t))
         return findings
 
     def _ask(self, one: Check, item: Any, conversation: Conversation) -> Iterable[Hit]:
@@ -268,10 +289,31 @@ class Runner:
             at,
             k,
             t,
-            item.n if isinstance(item, Message) else None,
+            _message(item),
             frame.n if frame is not None else None,
             getattr(item, "spans", ()),
         )
+
+
+def _method_answered(message: Message) -> str | None:
+    """The method that a message without one belongs to."""
+    link = message.link
+    if link is not None and link.method in METHODS:
+        return link.method
+    if message.kind == RESPONSE:
+        for member, method in TELLING_MEMBERS.items():
+            if member in message.result:
+                return method
+    return None
+
+
+def _message(item: Any) -> int | None:
+    """The number of the message that a finding is about."""
+    if isinstance(item, Message):
+        return item.n
+    if isinstance(item, StillOpen):
+        item = item.exchange
+    return item.request if isinstance(item, Exchange) else None
 
 
 def _sender(item: Any, frame: Frame | None) -> str:
@@ -281,6 +323,16 @@ def _sender(item: Any, frame: Frame | None) -> str:
 
 def load() -> dict[str, Check]:
     """Import every module of built-in checks and return the registry."""
-    from mcpsniff.checks import framing, jsonrpc, lifecycle, ordering, recorder, tools  # noqa: F401
+    from mcpsniff.checks import (  # noqa: F401
+        ending,
+        features,
+        framing,
+        jsonrpc,
+        lifecycle,
+        ordering,
+        progress,
+        recorder,
+        text,
+    )
 
     return REGISTRY

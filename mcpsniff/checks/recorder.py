@@ -1,1 +1,112 @@
-"""Checks: recorder."""
+"""Findings about mcpsniff and its captures: what they lack must not be mistaken for a fault of a peer."""
+
+from mcpsniff.capture.parser import DAMAGE, Damage
+from mcpsniff.capture.records import GAP
+from mcpsniff.checks import MCPSNIFF, NOTE, RECORDER, WARNING, Finding, Hit, Verdict, check
+from mcpsniff.checks.words import plain, size
+from mcpsniff.protocol.conversation import Conversation
+from mcpsniff.protocol.events import Note
+from mcpsniff.wire.frames import TRUNCATED, Frame
+
+_LOSSES = {
+    "queue": "the queue to the disk was full",
+    "disk": "the disk did not take them",
+    "limit": "the capture had reached its limit",
+    "secret": "they hold secrets that cannot be masked one by one",
+}
+
+
+@check(
+    "MCP901",
+    "check-failed",
+    on=Exception,
+    severity=WARNING,
+    group=RECORDER,
+    spec="mcpsniff",
+    blame=MCPSNIFF,
+)
+def check_failed(error: Exception, _: Conversation) -> Verdict:
+    """A check of mcpsniff raised an exception; it is off for the rest of this run, the others go on.
+
+    Nothing is wrong with the traffic because of it, but faults that this check would have found are not reported.
+
+    Fix: Report it to the mcpsniff project, with the text of the finding and, if possible, the message it hangs on.
+    """
+    return f"{type(error).__name__}: {error}"
+
+
+@check(
+    "MCP902",
+    "capture-gap",
+    on=Note,
+    severity=WARNING,
+    group=RECORDER,
+    spec="mcpsniff",
+    blame=MCPSNIFF,
+)
+def capture_gap(note: Note, _: Conversation) -> Verdict:
+    """Bytes that passed are not in the capture: the recorder lost them or left them out.
+
+    The peers got them; only the record has a hole. Messages around it may look cut or unanswered, and checks that need
+    the missing part stay silent.
+
+    Fix: Record to a faster or emptier disk, or raise the limit. A gap for the sake of a secret is on purpose.
+    """
+    if note.kind != GAP or note.fields.get("why") == DAMAGE:
+        return None
+    count, why = note.fields.get("bytes"), str(note.fields.get("why"))
+    amount = size(count) if isinstance(count, int) and count > 0 else "an unknown number of bytes"
+    reason = _LOSSES.get(why, plain(why, 40))
+    where = "" if note.channel is None else f" of channel {note.channel}"
+    return Hit(f"{amount}{where} are missing from the capture: {reason}", NOTE if why == "secret" else WARNING)
+
+
+@check(
+    "MCP903",
+    "capture-damaged",
+    on=Damage,
+    severity=WARNING,
+    group=RECORDER,
+    spec="mcpsniff",
+    blame=MCPSNIFF,
+)
+def capture_damaged(damage: Damage, _: Conversation) -> Verdict:
+    """A part of the capture file cannot be read; what comes before and after it is shown.
+
+    The file was cut (a full disk, a killed recorder, a copy that broke off) or changed. Messages near that place may
+    look cut or unanswered, and checks that need the missing part stay silent.
+
+    Fix: Copy the capture again from where it was recorded. A torn last line needs no care: it is where recording ended.
+    """
+    return str(damage)
+
+
+def damage_finding(at: int, k: int, t: int, text: str) -> Finding:
+    """The finding MCP903 for whoever reads a capture: ``text`` says what cannot be read, and where.
+
+    ``at`` is the event before the damage (0: none), ``k`` the finding's place among those there, ``t`` the time in
+    microseconds up to which the capture was read.
+    """
+    return Finding("MCP903", "capture-damaged", WARNING, RECORDER, MCPSNIFF, text, at, k, t)
+
+
+@check(
+    "MCP904",
+    "frame-truncated",
+    on=Frame,
+    when=(TRUNCATED,),
+    severity=NOTE,
+    group=RECORDER,
+    spec="mcpsniff",
+    blame=MCPSNIFF,
+    in_part=True,
+)
+def frame_truncated(frame: Frame, _: Conversation) -> Verdict:
+    """Only the beginning of a very large message was analysed; the wire and the capture have all of it.
+
+    A message is analysed up to a limit (16 MiB), so that no traffic can exhaust the memory. Checks that need the rest
+    of this message stay silent.
+
+    Fix: Nothing needs to be done. The whole message is in the capture.
+    """
+    return f"only the first {size(len(frame.payload))} of {size(frame.size)} were analysed"

@@ -11,8 +11,9 @@ The life of a conversation is a table (MCP lifecycle page of each revision):
 
 from typing import Any, Final
 
-from mcpsniff.protocol.exchanges import Exchange
-from mcpsniff.protocol.message import ERROR, NOTIFICATION, REQUEST, RESPONSE, Message
+from mcpsniff.protocol.events import Close
+from mcpsniff.protocol.exchanges import OTHER, Exchange
+from mcpsniff.protocol.message import ERROR, NOTIFICATION, REQUEST, RESPONSE, Fact, Message
 from mcpsniff.protocol.revisions import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
@@ -20,6 +21,7 @@ from mcpsniff.protocol.revisions import (
     SERVER_INFO_KEY,
     is_published,
 )
+from mcpsniff.wire.frames import UNTERMINATED
 
 CLOSED: Final = "closed"
 HANDSHAKE: Final = "handshake"
@@ -48,11 +50,17 @@ TRANSITIONS: Final = {
 }
 """Where an event leads; a pair that is not here leaves the state as it is."""
 
+OPENING_METHODS: Final = frozenset({"ping", "server/discover", "initialize"})
+
 LEGACY_ERA: Final = "legacy"
 MODERN_ERA: Final = "modern"
 
 TOOL_LIMIT: Final = 10_000
 """Tool definitions remembered per conversation."""
+CROSSING_US: Final = 250_000
+"""What is sent within this time of something from the other side may have crossed it on the way."""
+GOODBYE_US: Final = 2_000_000
+"""How long clients read on after they have closed the server's input (both SDK families)."""
 
 
 class Conversation:
@@ -81,8 +89,16 @@ class Conversation:
         """Requests of the client before ``initialize`` (pings and probes aside)."""
         self.unconfirmed_requests = 0
         """Requests of the client between the result of ``initialize`` and ``notifications/initialized``."""
+        self.initialize_at: int | None = None
+        """When the latest ``initialize`` was sent, in microseconds."""
         self.closed_at: dict[str, int] = {}
         """When each direction ended, in microseconds."""
+        self.client_left_at: int | None = None
+        """When the client ended the session, by closing the server's input or by reading no more."""
+        self.process_end: Close | None = None
+        """How the server's process ended, or why it could not be started."""
+        self.frame_flaws: set[tuple[int, str]] = set()
+        """Channel and flaw of every frame so far; some flaws are worth a word only once per channel."""
 
     def govern(self, message: Message) -> str | None:
         """The revision that governs ``message``; None when nothing has settled it."""
@@ -97,6 +113,47 @@ class Conversation:
             return message.link.revision or self.revision
         return self.revision
 
+    def place(self, message: Message) -> tuple[Fact, ...]:
+        """What is true of ``message`` because of the moment at which it comes; to be asked before `observe`."""
+        if self.state == ACTIVE and self.era == LEGACY_ERA:
+            return ()
+        found: tuple[Fact, ...] = ()
+        if self.state == CLOSING:
+            found = self._after_close(message)
+        elif message.kind == REQUEST and message.direction == "c2s":
+            found = self._before_work(message)
+        if self.era == MODERN_ERA:
+            if message.kind == REQUEST and message.direction == "s2c":
+                found += (Fact("modern-server-request"),)
+            elif message.kind in (RESPONSE, ERROR) and message.direction == "c2s":
+                found += (Fact("modern-client-response"),)
+        return found
+
+    def _before_work(self, message: Message) -> tuple[Fact, ...]:
+        """A request of the client that does not wait for the handshake; a fault that goes on is told once."""
+        if self.era == MODERN_ERA or not is_working_request(message):
+            return ()
+        if self.state == CLOSED:
+            return () if self.early_requests else (Fact("before-initialize"),)
+        if self.state != HANDSHAKE:
+            return ()
+        if not self.initialize_answered:
+            return (Fact("before-initialize-result", t=self.initialize_at),)
+        return () if self.unconfirmed_requests else (Fact("before-initialized"),)
+
+    def _after_close(self, message: Message) -> tuple[Fact, ...]:
+        """A message on a stream that has ended, or to somebody who has left some time ago."""
+        if UNTERMINATED in message.frame.flaws or message.batch is not None:
+            return ()  # its bytes came before the end; for the elements of a batch the batch stands
+        own = self.closed_at.get(message.direction)
+        if own is not None:
+            return (Fact("after-own-close", t=own),)
+        if message.direction == "s2c":
+            left, patience = self.client_left_at, GOODBYE_US
+        else:
+            left, patience = self.closed_at.get(OTHER[message.direction]), CROSSING_US
+        return (Fact("after-peer-close", t=left),) if left is not None and message.t - left > patience else ()
+
     def observe(self, message: Message, asked: Exchange | None) -> None:
         """Learn from a message; ``asked`` is the exchange that it answers, if it answers one."""
         if message.kind == REQUEST:
@@ -109,9 +166,14 @@ class Conversation:
         elif asked is not None and message.kind == ERROR and asked.method == "initialize":
             self._enter("initialize-error")
 
-    def end(self, direction: str, t: int) -> None:
-        """The stream of ``direction`` has ended."""
-        self.closed_at.setdefault(direction, t)
+    def end(self, close: Close) -> None:
+        """A stream has ended, or the process behind it."""
+        self.closed_at.setdefault(close.direction, close.t)
+        ended_by_client = ("eof", "reset") if close.direction == "c2s" else ("aborted",)
+        if close.how in ended_by_client and self.client_left_at is None:
+            self.client_left_at = close.t
+        if close.ends_process or close.how == "error":
+            self.process_end = close
         self._enter("end")
 
     def _enter(self, event: str) -> None:
@@ -125,6 +187,7 @@ class Conversation:
             self._modern_request(meta)
         elif message.method == "initialize":
             self.era = LEGACY_ERA
+            self.initialize_at = message.t
             self.initialize_answered = False
             self.requested_revision = _text(message.params.get("protocolVersion"))
             self.client_info = _object(message.params.get("clientInfo"))
@@ -169,8 +232,14 @@ class Conversation:
 
 
 def is_working_request(message: Message) -> bool:
-    """True for a request that belongs to the work of a session, not to opening it: no ping, no probe."""
-    return message.method not in ("ping", "server/discover", "initialize") and PROTOCOL_VERSION_KEY not in message.meta
+    """True for a request that belongs to the work of a session, not to opening it: no ping, no probe.
+
+    A request without a usable id, and a notification with one, are faults of their own and open nothing.
+    """
+    method = message.method or ""
+    if message.key is None or method in OPENING_METHODS or method.startswith("notifications/"):
+        return False
+    return PROTOCOL_VERSION_KEY not in message.meta
 
 
 def _object(value: Any) -> dict[str, Any]:

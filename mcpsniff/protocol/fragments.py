@@ -33,7 +33,7 @@ class FragmentWatch:
         """Take the next message of a channel; return the messages that can be judged now, in order."""
         channel = message.frame.channel
         held = self._held.get(channel, [])
-        if not _is_broken_line(message):
+        if not (_is_broken_line(message) or (held and _may_be_inside(message))):
             return [*self.release(channel), message]
         lines = [*held, message]
         verdict = _joined(lines)
@@ -68,6 +68,11 @@ def _is_broken_line(message: Message) -> bool:
         and message.frame.framing == "line"
         and INCOMPLETE.isdisjoint(message.flaws)
     )
+
+
+def _may_be_inside(message: Message) -> bool:
+    """True for a line that is JSON by accident, such as the last string of an indented array."""
+    return message.kind == INVALID and message.frame.framing == "line" and INCOMPLETE.isdisjoint(message.flaws)
 
 
 def _joined(lines: list[Message]) -> bool | None:
