@@ -1,12 +1,11 @@
-"""Hold a scripted session with a server over stdio, with the client of the MCP Python SDK 1.x; print it as JSON.
+"""Hold scripted sessions with servers over stdio, with the client of the MCP Python SDK 1.x; print them as JSON.
 
-    python client_sdk1.py SERVER FOLDER -- COMMAND [ARGUMENT...]
+    python client_sdk1.py < PLAN
 
-Runs in .env-sdk1. SERVER names a session of sessions.py, FOLDER is where it may work.
+Runs in .env-sdk1; sessions.hold_all says what a plan is.
 """
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,6 @@ class Client:
 
     def describe(self, error: McpError) -> Any:
         return plain(error.error)
-
-    async def initialize(self) -> Any:
-        return plain(await self.session.initialize())
 
     async def list_tools(self) -> Any:
         return plain(await self.session.list_tools())
@@ -129,16 +125,14 @@ def callbacks(told: sessions.Told, folder: Path) -> dict[str, Any]:
     }
 
 
-async def main(server: str, folder: Path, command: list[str]) -> None:
+async def session(server: str, folder: Path, command: list[str]) -> dict[str, Any]:
     env = sessions.prepare(server, folder)
     told = sessions.Told()
     parameters = StdioServerParameters(command=command[0], args=command[1:], env=env)
-    async with stdio_client(parameters) as streams, ClientSession(*streams, **callbacks(told, folder)) as session:
-        client = Client(session, told)
-        opening = await client.initialize()
-        document = {"opening": opening, **await sessions.hold(client, server, folder, told)}
-    print(sessions.canonical(document, folder))
+    async with stdio_client(parameters) as streams, ClientSession(*streams, **callbacks(told, folder)) as connection:
+        opening = plain(await connection.initialize())
+        return {"opening": opening, **await sessions.hold(Client(connection, told), server, folder, told)}
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[4:]))
+    asyncio.run(sessions.hold_all(session))

@@ -1,14 +1,14 @@
-"""Hold a scripted session with a server over stdio, with a client of the MCP Python SDK 2.x; print it as JSON.
+"""Hold scripted sessions with servers over stdio, with a client of the MCP Python SDK 2.x; print them as JSON.
 
-    python client_sdk2.py legacy|auto SERVER FOLDER -- COMMAND [ARGUMENT...]
+    python client_sdk2.py legacy|auto < PLAN
 
 ``legacy``: the initialize handshake (2025-11-25) by ClientSession. ``auto``: the high-level Client, which asks for
-server/discover first (2026-07-28) and falls back. Runs in .env-sdk2. SERVER names a session of sessions.py, FOLDER is
-where it may work.
+server/discover first (2026-07-28) and falls back. Runs in .env-sdk2; sessions.hold_all says what a plan is.
 """
 
 import asyncio
 import contextlib
+import functools
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -144,14 +144,13 @@ async def connected(
             yield session, plain(await session.initialize())
 
 
-async def main(mode: str, server: str, folder: Path, command: list[str]) -> None:
+async def session(mode: str, server: str, folder: Path, command: list[str]) -> dict[str, Any]:
     env = sessions.prepare(server, folder)
     told = sessions.Told()
     transport = stdio_client(StdioServerParameters(command=command[0], args=command[1:], env=env))
-    async with connected(mode, transport, callbacks(told, folder)) as (session, opening):
-        document = {"opening": opening, **await sessions.hold(Client(session, told), server, folder, told)}
-    print(sessions.canonical(document, folder))
+    async with connected(mode, transport, callbacks(told, folder)) as (connection, opening):
+        return {"opening": opening, **await sessions.hold(Client(connection, told), server, folder, told)}
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[5:]))
+    asyncio.run(sessions.hold_all(functools.partial(session, sys.argv[1])))

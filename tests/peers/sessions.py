@@ -12,10 +12,15 @@ import base64
 import json
 import re
 import subprocess
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 STEP_SECONDS = 20
+SESSION_SECONDS = 60
+AT_ONCE = 2
 SETTLE_SECONDS = 0.2
 
 Step = tuple[str, dict[str, Any]]
@@ -225,5 +230,22 @@ def steady(value: Any, folder: Path, key: str = "") -> Any:
     return value
 
 
-def canonical(document: Any, folder: Path) -> str:
-    return json.dumps(steady(document, folder), indent=1, sort_keys=True, ensure_ascii=True)
+async def hold_all(session: Callable[[str, Path, list[str]], Awaitable[dict[str, Any]]]) -> None:
+    """Hold the sessions that standard input names, a few at a time, for importing an SDK takes longer than a session.
+
+    A line in: {"server": NAME, "folder": PATH, "command": [...]}. For each, in the same order, a line out:
+    {"said": ...} with the session as canonical JSON, or {"failed": TRACEBACK}.
+    """
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(server: str, folder: str, command: list[str]) -> dict[str, str]:
+        place = Path(folder)
+        async with slots:
+            try:
+                said = await asyncio.wait_for(session(server, place, command), SESSION_SECONDS)
+            except Exception:
+                return {"failed": traceback.format_exc()}
+        return {"said": json.dumps(steady(said, place), indent=1, sort_keys=True)}
+
+    for outcome in await asyncio.gather(*(one(**json.loads(line)) for line in sys.stdin)):
+        print(json.dumps(outcome))

@@ -24,7 +24,7 @@ REPO = Path(__file__).resolve().parents[2]
 NODE = REPO / "tests" / "peers" / "node_modules" / ".bin"
 SDK1 = REPO / ".env-sdk1" / "bin"
 SDK2 = REPO / ".env-sdk2" / "bin"
-SECONDS = 90
+SECONDS = 200
 
 CLIENTS = {
     "sdk1": [SDK1 / "python", REPO / "tests" / "peers" / "client_sdk1.py"],
@@ -32,7 +32,7 @@ CLIENTS = {
     "sdk2-auto": [SDK2 / "python", REPO / "tests" / "peers" / "client_sdk2.py", "auto"],
 }
 
-pytestmark = pytest.mark.peers
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(SECONDS + 40)]
 
 
 def server_command(server: str, folder: Path) -> list[str]:
@@ -46,30 +46,51 @@ def server_command(server: str, folder: Path) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One session: what the client's script said, and where the capture is if there was a wrapper."""
+class Talk:
+    """One session that a client is to hold: with which server, where it may work, and whether through the wrapper."""
 
-    status: int
-    stdout: str
-    stderr: str
-    captures: Path
+    server: str
+    wrapped: bool
+    place: Path
+
+    @property
+    def captures(self) -> Path:
+        return self.place / "captures"
+
+    def plan(self) -> str:
+        folder = self.place / "work"
+        wrapper = [sys.executable, "-m", "mcpsniff", "stdio", "--dir", str(self.captures), "--"] if self.wrapped else []
+        command = [*wrapper, *server_command(self.server, folder)]
+        return json.dumps({"server": self.server, "folder": str(folder), "command": command})
 
 
-def hold(client: str, server: str, place: Path, *, wrapped: bool) -> Run:
-    folder, captures = place / "work", place / "captures"
-    wrapper = [sys.executable, "-m", "mcpsniff", "stdio", "--dir", str(captures), "--"] if wrapped else []
-    command = [*CLIENTS[client], server, folder, "--", *wrapper, *server_command(server, folder)]
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a session: its canonical JSON, or why it failed."""
+
+    talk: Talk
+    said: str | None
+    failed: str
+
+
+def hold(client: str, talks: list[Talk]) -> dict[tuple[str, bool], Outcome]:
+    """Let one client hold its sessions; their servers and the wrapper see the client's working folder."""
     done = subprocess.run(
-        list(map(str, command)),
+        list(map(str, CLIENTS[client])),
         cwd=REPO,
+        input="".join(f"{talk.plan()}\n" for talk in talks),
         capture_output=True,
         text=True,
         encoding="utf-8",
         timeout=SECONDS,
-        stdin=subprocess.DEVNULL,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
-    return Run(done.returncode, done.stdout, done.stderr, captures)
+    assert done.returncode == 0, done.stderr
+    lines = map(json.loads, done.stdout.splitlines())
+    return {
+        (talk.server, talk.wrapped): Outcome(talk, line.get("said"), f"{line.get('failed')}\n{done.stderr}")
+        for talk, line in zip(talks, lines, strict=True)
+    }
 
 
 def missing(what: str) -> None:
@@ -81,34 +102,40 @@ def missing(what: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def runs(
+def outcomes(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[tuple[str, str, bool], Future[Run]]]:
-    """Every session that the selected tests ask for, held by a few workers at a time: most of a session is waiting."""
-    pairs = {
-        (item.callspec.params["client"], item.callspec.params["server"])
-        for item in request.session.items
-        if isinstance(item, pytest.Function) and item.get_closest_marker("peers")
-    }
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        yield {
-            (client, server, wrapped): pool.submit(
-                hold, client, server, tmp_path_factory.mktemp(f"{server}-{client}"), wrapped=wrapped
-            )
-            for client, server in sorted(pairs)
-            if (REPO / server_command(server, REPO)[0]).exists() and CLIENTS[client][0].exists()
-            for wrapped in (False, True)
+) -> Iterator[dict[str, Future[dict[tuple[str, bool], Outcome]]]]:
+    """All sessions that the selected tests ask for, by client. The clients run side by side: most of it is waiting."""
+    asked: dict[str, list[Talk]] = {}
+    for client, server in sorted(
+        {
+            (item.callspec.params["client"], item.callspec.params["server"])
+            for item in request.session.items
+            if isinstance(item, pytest.Function) and item.get_closest_marker("peers")
         }
-        pool.shutdown(cancel_futures=True)
+    ):
+        if installed(client, server):
+            place = tmp_path_factory.mktemp(f"{client}-{server}")
+            asked.setdefault(client, []).extend(Talk(server, way, place / str(way)) for way in (False, True))
+    with ThreadPoolExecutor(max_workers=len(CLIENTS)) as pool:
+        yield {client: pool.submit(hold, client, talks) for client, talks in asked.items()}
+
+
+def installed(client: str, server: str) -> bool:
+    return CLIENTS[client][0].exists() and Path(server_command(server, REPO)[0]).exists()
 
 
 @pytest.fixture
-def pair(runs: dict[tuple[str, str, bool], Future[Run]], client: str, server: str) -> tuple[Run, Run]:
+def pair(
+    outcomes: dict[str, Future[dict[tuple[str, bool], Outcome]]], client: str, server: str
+) -> tuple[Outcome, Outcome]:
     """The session without the wrapper, and with it."""
-    if (client, server, False) not in runs:
+    if not installed(client, server):
         missing(f"the server {server!r} or the client {client!r}")
-    direct, wrapped = (runs[client, server, wrapped].result(SECONDS) for wrapped in (False, True))
-    assert direct.status == 0, f"without the wrapper: {direct.stderr}"
+    held = outcomes[client].result(SECONDS)
+    direct, wrapped = held[server, False], held[server, True]
+    assert direct.said is not None, f"without the wrapper: {direct.failed}"
+    assert wrapped.said is not None, f"with the wrapper: {wrapped.failed}"
     return direct, wrapped
 
 
@@ -121,19 +148,19 @@ every_pair = pytest.mark.parametrize(("client", "server"), PAIRS)
 
 
 @every_pair
-def test_the_client_gets_the_same_results(pair: tuple[Run, Run], server: str) -> None:
+def test_the_client_gets_the_same_results(pair: tuple[Outcome, Outcome], server: str) -> None:
     direct, wrapped = pair
-    assert wrapped.status == 0, wrapped.stderr
-    assert wrapped.stdout == direct.stdout
-    steps = json.loads(direct.stdout)["steps"]
+    assert wrapped.said == direct.said
+    steps = json.loads(wrapped.said or "")["steps"]
     assert len(steps) == len(SESSIONS[server](Path("/")))
     assert sum("error" in step for step in steps) == (server == "everything")
 
 
 @every_pair
-def test_the_capture_pairs_every_request_and_blames_nobody(pair: tuple[Run, Run], client: str, server: str) -> None:
-    wrapped = pair[1]
-    (capture,) = wrapped.captures.glob("*.mcpcap")
+def test_the_capture_pairs_every_request_and_blames_nobody(
+    pair: tuple[Outcome, Outcome], client: str, server: str
+) -> None:
+    (capture,) = pair[1].talk.captures.glob("*.mcpcap")
     events = shown(capture)
 
     said = list(messages(capture))
