@@ -32,11 +32,11 @@ SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 1
 class LazyGroup(click.Group):
     """A group that loads a command's module when the command is called, and not for the overview."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """The names, in the order of the table."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a command."""
         if cmd_name not in COMMANDS:
             return None
@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"no such command: {args[0]}{_did_you_mean(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the overview from the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])

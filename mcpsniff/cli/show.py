@@ -64,8 +64,7 @@ def write_json(capture: Capture, stream: BinaryIO, *, payload: bool) -> None:
     from mcpsniff.transcript.session import Session
 
     lines = JsonLines(payload=payload)
-    for events in Session(capture).events():
-        stream.write(lines.lines(events))
+    stream.writelines(lines.lines(events) for events in Session(capture).events())
 
 
 def write_text(capture: Capture, stream: BinaryIO, style: Style, *, to_file: bool = False) -> None:

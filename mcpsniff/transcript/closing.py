@@ -5,10 +5,11 @@ from typing import Final
 
 from mcpsniff.checks import REGISTRY
 from mcpsniff.protocol.exchanges import OPEN
+from mcpsniff.transcript.layout import cells, flowed, wrapped
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.safe import shortened, visible
 from mcpsniff.transcript.summary import Calls, Fault, Summary
-from mcpsniff.transcript.text import MARKS, cells, wrapped
+from mcpsniff.transcript.text import MARKS, blamed
 from mcpsniff.transcript.units import count, duration, size
 
 _DIRECTIONS: Final = {"c2s": "client", "s2c": "server"}
@@ -18,7 +19,7 @@ _KINDS: Final = {
     "error": ("error response", "error responses"),
     "notification": ("notification", "notifications"),
     "batch": ("batch", "batches"),
-    "invalid": ("that is none", "that are none"),
+    "invalid": ("invalid", "invalid"),
 }
 
 
@@ -48,10 +49,8 @@ def finding_lines(summary: Summary, width: int) -> Iterator[Line]:
 def _fault(fault: Fault, width: int) -> Iterator[Line]:
     first, severity = fault.first, fault.severity
     times = f" ×{fault.count:,}" if fault.count > 1 else ""
-    yield [
-        (severity, f"  {MARKS.get(severity, '•')} {first.code} {visible(first.name)}{times}"),
-        ("remark", f"  {places(fault)}, by {first.blame if first.blame == 'mcpsniff' else 'the ' + first.blame}"),
-    ]
+    head = (severity, f"{MARKS.get(severity, '•')} {first.code} {visible(first.name)}{times}")
+    yield from flowed([[head], [("remark", f"  {places(fault)}, by {blamed(first.blame)}")]], width, 2)
     check = REGISTRY.get(first.code)
     text = first.text if fault.count == 1 or check is None or not check.summary else check.summary
     for line in wrapped(visible(text), width - 4):
@@ -86,7 +85,14 @@ def _latencies(summary: Summary, width: int) -> Iterator[Line]:
         return
     names = min(max(_widest(summary), 12), max(width - 50, 12))
     yield []
-    yield [("label", f"  {'method':<{names}}  {'calls':>6} {'failed':>6} {'p50':>9} {'p95':>9} {'max':>9}"[:width])]
+    yield [
+        (
+            "label",
+            f"  {'method':<{names}}  {'calls':>6} {'failed':>6} {'p50':>9} {'p95':>9} {'max':>9}"[
+                : width if width >= 60 else names + 27
+            ],
+        )
+    ]
     busiest = sorted(summary.methods.items(), key=lambda item: (item[0][0], -item[1].count, item[0][1]))
     for (direction, method), calls in busiest:
         arrow = "" if direction == "c2s" else "← "
@@ -102,8 +108,17 @@ def _latency_line(name: str, calls: Calls, names: int, width: int) -> Line:
     figures = [duration(timed.percentile(50)), duration(timed.percentile(95)), duration(timed.largest)]
     shown = " ".join(f"{figure if timed.count else '':>9}" for figure in figures)
     failed = f"{calls.failed or '':>6}"
-    line: Line = [("plain", f"  {padded}  "), ("plain", f"{calls.count:>6} "), ("bad", failed), ("latency", f" {shown}")]
-    return line if width >= 60 else [("plain", f"  {padded}  {calls.count:>6} {failed} {figures[0]:>9}")]
+    line: Line = [
+        ("plain", f"  {padded}  "),
+        ("plain", f"{calls.count:>6} "),
+        ("bad", failed),
+        ("latency", f" {shown}"),
+    ]
+    return (
+        line
+        if width >= 60
+        else [("plain", f"  {padded}  {calls.count:>6} {failed} {figures[0] if timed.count else '':>9}")]
+    )
 
 
 def _widest(summary: Summary) -> int:
@@ -119,11 +134,14 @@ def _unanswered(summary: Summary, width: int) -> Iterator[Line]:
         yield [("heading", f"{count(waiting, 'request')} without an answer")]
     for exchange in summary.unanswered:
         about = f" {visible(exchange.target)}" if exchange.target else ""
-        state = "still open" if exchange.state == OPEN else f"given up after {duration(exchange.t - exchange.t_request)}"
-        text = f"  #{exchange.request} {visible(exchange.method)}{about}"
-        yield [("plain", shortened(text, max(width - 30, 20))), ("remark", f"  id {shortened(visible(exchange.id), 20)}, {state}")]
+        state = (
+            "still open" if exchange.state == OPEN else f"given up after {duration(exchange.t - exchange.t_request)}"
+        )
+        request = ("plain", f"#{exchange.request} {visible(exchange.method)}{about}")
+        remark = ("remark", f"  id {shortened(visible(exchange.id), 20)}, {state}")
+        yield from flowed([[request], [remark]], width, 2)
     if waiting > len(summary.unanswered):
         yield [("remark", f"  and {waiting - len(summary.unanswered):,} more")]
     if summary.cancelled:
         yield []
-        yield [("plain", f"  {count(summary.cancelled, 'request')} cancelled")]
+        yield [("heading", f"{count(summary.cancelled, 'request')} cancelled")]

@@ -95,11 +95,14 @@ def _exchange(exchange: Exchange) -> bytes:
         + _text(exchange.method)
     )
     latency, response = exchange.latency_us, exchange.response
-    return line + (
-        f',"state":"{exchange.state}","latency_us":{"null" if latency is None else latency},'
-        f'"request":{exchange.request},"response":{"null" if response is None else response},'
-        f'"progress":{_numbers(exchange.progress)},"conversation":{exchange.conversation}}}\n'
-    ).encode()
+    return (
+        line
+        + (
+            f',"state":"{exchange.state}","latency_us":{"null" if latency is None else latency},'
+            f'"request":{exchange.request},"response":{"null" if response is None else response},'
+            f'"progress":{_numbers(exchange.progress)},"conversation":{exchange.conversation}}}\n'
+        ).encode()
+    )
 
 
 def _finding(finding: Finding) -> bytes:
@@ -135,9 +138,8 @@ def _close(close: Close) -> bytes:
         "how": close.how,
         "status": close.status,
     }
-    for name, value in (("signal", close.signal), ("error", close.error), ("by", close.by)):
-        if value is not None:
-            fields[name] = value
+    optional = {"signal": close.signal, "error": close.error, "by": close.by}
+    fields |= {name: value for name, value in optional.items() if value is not None}
     if close.sent:
         fields["sent"] = list(close.sent)
     return _dumps(fields) + b"\n"
@@ -157,8 +159,7 @@ def _payload(message: Message) -> bytes:
     raw = message.raw
     flaws = message.flaws if message.batch is None else message.flaws + message.frame.flaws
     if is_strict(flaws):
-        if raw.startswith(BYTE_ORDER_MARK):
-            raw = raw[len(BYTE_ORDER_MARK) :]
+        raw = raw.removeprefix(BYTE_ORDER_MARK)
         # Strict JSON has raw line breaks between tokens only.
         return b',"payload":' + (raw.translate(_LINE_BREAKS) if b"\r" in raw or b"\n" in raw else raw)
     return b',"payload_text":' + _dumps(raw.decode(errors="replace"))

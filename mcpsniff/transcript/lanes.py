@@ -40,6 +40,4 @@ class Lanes:
         return drawn
 
     def _drawn(self, request: int | None, mark: str) -> str:
-        return "".join(
-            FREE if holder is None else mark if holder == request else PASSING for holder in self._held
-        )
+        return "".join(FREE if holder is None else mark if holder == request else PASSING for holder in self._held)

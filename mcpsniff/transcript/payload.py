@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from mcpsniff.protocol.message import ERROR, INVALID, RESPONSE, Message
+from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, RESPONSE, Message
 from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.reading import NOT_JSON
+from mcpsniff.transcript.layout import hanging
 from mcpsniff.transcript.pretty import NOTE, PLAIN, Line, pretty
 from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.units import count, size
@@ -14,8 +15,14 @@ from mcpsniff.wire.frames import INCOMPLETE
 
 FOLD: Final = 12
 """Lines of a payload that are shown when it is folded."""
+SPARED: Final = 3
+"""So few lines more are not worth folding."""
 COUNTED: Final = 256 * 1024
 """Characters up to which the lines that are folded away are counted."""
+
+
+SAID_ON_THE_ROW: Final = frozenset({"notifications/progress", "notifications/cancelled"})
+"""Notifications whose row says all that is in them."""
 
 
 class Style(NamedTuple):
@@ -46,40 +53,17 @@ def payload_lines(message: Message, style: Style, width: int) -> Iterator[Line]:
     if style.whole:
         yield from lines
         return
-    yield from _folded((piece for line in lines for piece in _wrapped(line, width)), len(text))
-
-
-def _wrapped(line: Line, width: int) -> Iterator[Line]:
-    """A line longer than the width goes on below, further in; so a long string does not hide what follows it."""
-    if sum(len(text) for _, text in line) <= width:
-        yield line
-        return
-    margin = len(line[0][1]) + 4 if line[0][0] == "indent" else 4
-    room = max(width, margin + 20)
-    piece: Line = []
-    used = 0
-    for role, text in line:
-        rest = text
-        while used + len(rest) > room:
-            piece.append((role, rest[: room - used]))
-            yield piece
-            rest = rest[room - used :]
-            piece, used = [("indent", " " * margin)], margin
-        if rest:
-            piece.append((role, rest))
-            used += len(rest)
-    if used > margin:
-        yield piece
+    yield from _folded((piece for line in lines for piece in hanging(line, width)), len(text))
 
 
 def _folded(lines: Iterator[Line], characters: int) -> Iterator[Line]:
-    first = list(islice(lines, FOLD + 1))
-    if len(first) <= FOLD:
+    first = list(islice(lines, FOLD + SPARED + 1))
+    if len(first) <= FOLD + SPARED:
         yield from first
         return
-    yield from first[: FOLD - 1]
+    yield from first[:FOLD]
     if characters <= COUNTED:
-        more = count(2 + sum(1 for _ in lines), "more line")
+        more = count(len(first) - FOLD + sum(1 for _ in lines), "more line")
         yield [(NOTE, f"… {more}; --payload shows all")]
     else:
         yield [(NOTE, f"… {size(characters)} in all; --payload shows them")]
@@ -89,6 +73,8 @@ def _part_that_matters(message: Message, text: str) -> str:
     """Params, result or error; all of a message that is odd, since what is odd may be anywhere in it."""
     if message.flaws or message.kind == INVALID:
         return text
+    if message.method in SAID_ON_THE_ROW and message.kind == NOTIFICATION:
+        return ""
     wanted = '"result"' if message.kind == RESPONSE else '"error"' if message.kind == ERROR else '"params"'
     for name, start, stop in outline(text).members:
         if name == wanted:

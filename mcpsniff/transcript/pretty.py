@@ -144,7 +144,7 @@ class _Layout:
     def _on_one_line(self, source: _Source, start: int) -> bool:
         """Add the container that starts here on this line, if it fits; return False if it does not."""
         deep = self._depth >= DEEPEST
-        room = None if deep else max(self._width - self._used, 20)
+        room = None if deep else max(self._width - self._used, 2)
         found = _inline(source.text, start, room, not self._outer)
         if found is None:
             return False

@@ -17,7 +17,7 @@ from mcpsniff.protocol.exchanges import ABANDONED, OPEN, Exchange
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.protocol.reading import NOT_JSON
 from mcpsniff.transcript.lanes import BROKEN, Lanes
-from mcpsniff.transcript.wording import answer_words, close_words, note_words, noise_words, notification_words
+from mcpsniff.transcript.wording import answer_words, close_words, noise_words, note_words, notification_words
 from mcpsniff.wire.frames import EMPTY_LINE, Frame
 
 BLANK: Final = "blank"
@@ -139,7 +139,7 @@ class RowBuilder:
             row.title = message.method or ""
             row.target = None if link is None else link.target
             row.lanes = self._lanes.touch(None) if link is None else self._lanes.begin(link.request)
-        elif message.kind in (RESPONSE, ERROR) or link is not None and message.kind == INVALID:
+        elif message.kind in (RESPONSE, ERROR) or (link is not None and message.kind == INVALID):
             self._answer(row, message, link)
         elif message.kind == NOTIFICATION:
             row.title = message.method or ""
@@ -183,5 +183,3 @@ class RowBuilder:
     def _note(self, note: Note) -> Row:
         title, remark = note_words(note)
         return Row(note.n, note.t, NOTE, title=title, remark=remark, lanes=self._lanes.touch(None))
-
-

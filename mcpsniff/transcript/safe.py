@@ -11,12 +11,10 @@ from collections.abc import Callable
 from typing import Final
 
 # Printable by the tables of Unicode, and yet invisible: fillers, joiners and the selectors that smuggle data.
-_INVISIBLE: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\uffa0\U000e0100-\U000e01ef]"  # noqa: PLE2515
-)
+_INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\uffa0\U000e0100-\U000e01ef]")
 _BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e]")
 _SHORT: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
-_PUNCTUATION: Final = re.compile(r"([!-/:-@\[-`{-~])")
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>#|~&!$@])")
 _BACKTICKS: Final = re.compile(r"`+")
 
 
@@ -49,8 +47,8 @@ def markdown_code(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Text of our own as Markdown: every character that could be markup is escaped."""
-    return _PUNCTUATION.sub(r"\\\1", visible(text))
+    """Text of our own as Markdown: characters that could be markup are escaped. Not for captured text."""
+    return _MARKUP.sub(r"\\\1", visible(text))
 
 
 def markdown_fence(lines: list[str], language: str = "") -> list[str]:

@@ -1,6 +1,6 @@
 """A capture from its records to a whole transcript: decode, build rows, print head, rows and summary as they come."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from mcpsniff.capture.parser import Damage

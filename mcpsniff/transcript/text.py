@@ -5,12 +5,12 @@ pipe gets the texts alone. Nothing captured is in a piece before it was made vis
 """
 
 import re
-import textwrap
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from mcpsniff.checks import REGISTRY, Finding
 from mcpsniff.transcript.head import Entry
+from mcpsniff.transcript.layout import cut, flowed, length, wrapped
 from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
 from mcpsniff.transcript.pretty import Line, Segment
 from mcpsniff.transcript.rows import BLANK, CLOSE, NOTE, REPORT, STDERR, UNANSWERED, Row
@@ -21,6 +21,9 @@ WIDTH: Final = 100
 """Of a transcript that goes into a pipe or a file."""
 NARROW: Final = 66
 """Below this width the details of a row stand on a line of their own."""
+
+STDERR_LINES: Final = 10
+"""Lines of the transcript that one line of stderr takes at most, unless payloads are shown whole."""
 
 MARKS: Final = {"error": "✗", "warning": "▲", "note": "•", "info": "·"}
 _ARROWS: Final = {"c2s": ("client", "→"), "s2c": ("server", "←")}
@@ -36,13 +39,13 @@ class TextTranscript:
         self.width = max(width, 30)
         self._style = style
         self._narrow = self.width < NARROW
-        self._margin = 10 if self._narrow else 24
+        self._margin = 4 if self._narrow else 24
         self._repeated = ""
 
     def head(self, label: str, entries: Iterable[Entry]) -> None:
         """Print the head."""
         self._print([("title", visible(label) or "session")])
-        names = 14
+        names = 16
         for name, value, remark in entries:
             room = self.width - names
             lines = wrapped(visible(value), room) if value else [""]
@@ -59,12 +62,14 @@ class TextTranscript:
     def row(self, row: Row) -> None:
         """Print a row: its line, its payload, its findings."""
         title, details = _title(row), _details(row)
-        if self._narrow:
+        if row.kind == STDERR:
+            self._stderr(row)
+        elif self._narrow:
             self._narrow_row(row, title, details)
         else:
             self._wide_row(row, title, details)
         if row.message is not None:
-            for line in payload_lines(row.message, self._style, self.width - self._margin):
+            for line in payload_lines(row.message, self._style, self.width - self._margin - 2):
                 self._print([("", " " * self._margin), *line])
         for finding in row.findings:
             self.finding(finding)
@@ -75,13 +80,12 @@ class TextTranscript:
         """Print a finding. What to do about it is said once where the same fault repeats row by row."""
         severity = finding.severity
         head: Line = [(severity, f"{MARKS.get(severity, '•')} {severity} {finding.code} {visible(finding.name)}")]
-        head.append(("remark", f", by {_blamed(finding.blame)}"))
-        self._print([("", " " * self._margin), *head])
+        for line in flowed([head, [("remark", f", by {blamed(finding.blame)}")]], self.width, self._margin):
+            self._print(line)
         indent = self._margin + 2
         self._wrap("plain", visible(finding.text), indent)
-        if finding.code != self._repeated:
-            if fix := what_to_do(finding.code):
-                self._wrap("fix", f"Fix: {fix}", indent)
+        if finding.code != self._repeated and (fix := what_to_do(finding.code)):
+            self._wrap("fix", f"Fix: {fix}", indent)
         self._repeated = finding.code
 
     def _wrap(self, role: str, text: str, indent: int) -> None:
@@ -94,36 +98,57 @@ class TextTranscript:
             ("time", f"{moment(row.t):>9}"),
             ("number", f"{number:>7}"),
             ("lane", f"  {row.lanes} "),
-            _arrow(row),
+            arrow(row),
             ("", " "),
         ]
         figures = _figures(row)
         room = self.width - self._margin - (18 if figures else 0)
-        together = [*title, ("", "  "), *details] if details else title
-        apart = bool(details) and _length(together) > room
-        line = _cut(title if apart else together, room)
+        said: Line = []
+        for piece in details:
+            said += [("remark", " · " if said else "  "), piece]
+        apart = bool(said) and length(title) + length(said) > room
+        line = cut(title if apart else [*title, *said], room)
         if figures:
-            line = [*line, ("", " " * (room - _length(line))), *figures]
+            gap = room - length(line) + (0 if row.size is not None else 8)
+            line = [
+                *line,
+                ("", " " * gap),
+                *((role, f"{text:>{8 if role == 'size' else 10}}") for role, text in figures),
+            ]
         self._print([*start, *line])
         if apart:
             lanes = row.lanes.translate(_CONTINUED)
-            self._print([("lane", f"{'':18}{lanes}{'':3}"), *_cut(details, self.width - self._margin)])
+            self._print([("lane", f"{'':18}{lanes}{'':3}"), *cut(said[1:], self.width - self._margin)])
+
+    def _stderr(self, row: Row) -> None:
+        """Print a line of stderr, in a lane of its own; a long one goes on below."""
+        start: Line = [("time", f"{moment(row.t):>{7 if self._narrow else 9}}")]
+        if not self._narrow:
+            start += [("number", f"{f'#{row.n}':>7}"), ("lane", f"  {row.lanes} "), ("", " ")]
+        room = self.width - length(start) - 10
+        lines = wrapped(visible(row.title), room)
+        shown = lines if self._style.whole else lines[:STDERR_LINES]
+        if len(shown) < len(lines):
+            shown[-1] = "… --payload shows all"
+        for index, text in enumerate(shown):
+            self._print([*start, ("stderr", f" {'stderr' if index == 0 else '':<6} │ "), ("stderr-text", text)])
+            start = [("", " " * length(start))]
 
     def _narrow_row(self, row: Row, title: Line, details: Line) -> None:
-        start: Line = [("time", f"{moment(row.t):>7}"), ("", " "), _arrow(row), ("", " ")]
-        self._print([*start, *_cut(title, self.width - self._margin)])
-        pieces: list[Line] = [[("number", f"#{row.n}")]] if row.kind != REPORT else []
-        if details:
-            pieces.append(details)
-        if row.size is not None:
-            pieces.append([("size", size(row.size))])
-        if row.latency_us is not None:
-            pieces.append([("latency", duration(row.latency_us))])
-        line: Line = []
-        for piece in pieces:
-            line += [*([("remark", " · ")] if line else []), *piece]
-        if row.kind != STDERR and line:
-            self._print([("", " " * self._margin), *_cut(line, self.width - self._margin)])
+        start: Line = [("time", f"{moment(row.t):>7}"), ("", " "), arrow(row), ("", " ")]
+        room = self.width - length(start)
+        if row.kind in (CLOSE, NOTE):
+            for text in wrapped(title[0][1], room):
+                self._print([*start, (title[0][0], text)])
+                start = [("", " " * length(start))]
+            return
+        self._print([*start, *cut(title, room)])
+        if row.kind == REPORT:
+            return
+        pieces: list[Line] = [[("number", f"#{row.n}")], *([piece] for piece in details)]
+        pieces += [[figure] for figure in _figures(row)]
+        for line in flowed(pieces, self.width, self._margin, " · "):
+            self._print(line)
 
 
 _CONTINUED: Final = str.maketrans("┬├┴╵", "││  ")
@@ -131,8 +156,6 @@ _CONTINUED: Final = str.maketrans("┬├┴╵", "││  ")
 
 def _title(row: Row) -> Line:
     """What the row is about: method and target, or what stands in their place."""
-    if row.kind == STDERR:
-        return [("stderr", "stderr │ "), ("stderr-text", visible(row.title))]
     if row.kind == BLANK:
         return [("noise", "blank line")]
     if row.kind == REPORT:
@@ -154,29 +177,25 @@ def _title(row: Row) -> Line:
 
 def _details(row: Row) -> Line:
     """Whom the message answers or cancels, how it ended, its id."""
-    pieces: list[Segment] = []
+    pieces: Line = []
     for index, word in enumerate(row.words):
         pieces.append(("bad" if row.loud and index == 0 else "words", word))
     if row.remark and row.kind not in (CLOSE, NOTE):
         pieces.append(("remark", shortened(visible(row.remark), 80)))
     if row.id is not None:
         pieces.append(("id", f"id {shortened(visible(row.id), 40)}"))
-    line: Line = []
-    for piece in pieces:
-        line += [*([("remark", " · ")] if line else []), piece]
-    return line
+    return pieces
 
 
 def _figures(row: Row) -> Line:
-    if row.size is None and row.latency_us is None:
-        return []
-    bytes_shown = "" if row.size is None else size(row.size)
-    latency = "" if row.latency_us is None else duration(row.latency_us)
-    role = "waited" if row.kind == UNANSWERED else "latency"
-    return [("size", f"{bytes_shown:>8}"), (role, f"{latency:>10}")]
+    figures: Line = [] if row.size is None else [("size", size(row.size))]
+    if row.latency_us is not None:
+        figures.append(("waited" if row.kind == UNANSWERED else "latency", duration(row.latency_us)))
+    return figures
 
 
-def _arrow(row: Row) -> Segment:
+def arrow(row: Row) -> Segment:
+    """What stands before the title: who sent it, or what kind of end it is."""
     if row.kind == UNANSWERED:
         return ("loud" if row.loud else "remark", "✗" if row.loud else "…")
     if row.kind == CLOSE:
@@ -193,41 +212,6 @@ def what_to_do(code: str) -> str:
     return visible(sentence.replace("``", ""))
 
 
-def _blamed(blame: str) -> str:
+def blamed(blame: str) -> str:
+    """The one to blame, as it stands after ``by``."""
     return blame if blame == "mcpsniff" else f"the {blame}"
-
-
-def _length(line: Line) -> int:
-    return sum(cells(text) for _, text in line)
-
-
-def cells(text: str) -> int:
-    """Columns that ``text`` takes on a terminal; East Asian characters and emoji take two."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-def _cut(line: Line, room: int) -> Line:
-    """The line in at most ``room`` columns."""
-    if _length(line) <= room:
-        return line
-    kept: Line = []
-    left = room - 1
-    for role, text in line:
-        if cells(text) <= left:
-            kept.append((role, text))
-            left -= cells(text)
-            continue
-        while text and cells(text) > left:
-            text = text[: max(0, min(len(text) - 1, left))]
-        kept.append((role, text + "…"))
-        break
-    return kept
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """``text`` in lines of at most ``width`` characters, broken between words where there are any."""
-    return textwrap.wrap(text, max(width, 20), break_on_hyphens=False) or [""]

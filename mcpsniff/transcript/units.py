@@ -11,7 +11,7 @@ def duration(us: int) -> str:
         return f"-{duration(-us)}"
     if us < 1000:
         return f"{us} µs"
-    if us < 9_950:
+    if us < 99_950:
         return f"{us / 1000:.1f} ms"
     if us < 999_500:
         return f"{us / 1000:.0f} ms"

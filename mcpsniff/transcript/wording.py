@@ -16,7 +16,7 @@ _ENDS: Final = {
 _ODD_ANSWERS: Final = {
     "answer-after-cancel": "after the cancel",
     "answered-twice": "answered once more",
-    "id-type-differs": "its id has another type than the request's",
+    "id-type-differs": "id of another type",
     "wrong-side": "answers its own side's request",
     "unknown-id": "nobody asked",
     "uncorrelated": "to no request in particular",

@@ -1,0 +1,199 @@
+"""The transcript as Markdown, fit to attach to a bug report.
+
+Captured text stands in code spans and in fenced blocks only, where Markdown and HTML interpret nothing: no captured
+link, picture, heading, table or element comes alive. Findings come first, the worst before the others, with links to
+the messages; so the messages are kept in a temporary file until the end of the capture has been read.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterable
+from typing import BinaryIO, Final
+
+from mcpsniff import __version__
+from mcpsniff.checks import REGISTRY, Finding
+from mcpsniff.transcript.closing import closing_lines, places
+from mcpsniff.transcript.head import Entry
+from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
+from mcpsniff.transcript.pretty import NOTE as PAYLOAD_NOTE
+from mcpsniff.transcript.pretty import Line
+from mcpsniff.transcript.rows import BLANK, CLOSE, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.safe import markdown_code, markdown_fence, markdown_text, shortened, visible
+from mcpsniff.transcript.session import Session, write
+from mcpsniff.transcript.summary import Fault, Summary
+from mcpsniff.transcript.text import STDERR_LINES, blamed, what_to_do
+from mcpsniff.transcript.units import count, duration, moment, size
+
+WIDTH: Final = 100
+_IN_MEMORY: Final = 4 * 1024 * 1024
+_LONGEST_STDERR: Final = WIDTH * STDERR_LINES
+
+_NUMBER: Final = re.compile(r"\\#(\d+)")
+_WHO: Final = {"c2s": "client → server", "s2c": "client ← server"}
+
+
+def write_markdown(session: Session, stream: BinaryIO, style: Style = FOLDED) -> None:
+    """Write the whole transcript to ``stream``. Raises OSError as the stream or the temporary file does."""
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as kept:
+        page = MarkdownPage(kept, style)
+        summary = write(session, page)
+        page.finish()
+        stream.writelines(_encoded(line) for line in _opening(page, summary))
+        kept.seek(0)
+        while block := kept.read(1 << 16):
+            stream.write(block)
+        stream.writelines(_encoded(line) for line in _ending(summary))
+
+
+class MarkdownPage:
+    """Takes the parts of a transcript; writes the messages to ``kept`` and remembers the head."""
+
+    def __init__(self, kept: "tempfile.SpooledTemporaryFile[bytes]", style: Style) -> None:
+        self._kept = kept
+        self._style = style
+        self._stderr: list[str] = []
+        self.label = ""
+        self.entries: list[Entry] = []
+
+    def head(self, label: str, entries: Iterable[Entry]) -> None:
+        """Remember the head."""
+        self.label, self.entries = label, list(entries)
+
+    def row(self, row: Row) -> None:
+        """Write a row: its line, its payload in a fenced block, its findings."""
+        if row.kind == STDERR and not row.findings:
+            text = visible(row.title)
+            shown = text if self._style.whole else shortened(text, _LONGEST_STDERR)
+            self._stderr.append(f"{moment(row.t)}  {shown}")
+            if len(self._stderr) >= 200:
+                self._flush_stderr()
+            return
+        self._flush_stderr()
+        self._write(_row_line(row))
+        if row.message is not None:
+            laid_out = list(payload_lines(row.message, self._style, WIDTH))
+            noted = any(piece[0] == PAYLOAD_NOTE for line in laid_out for piece in line)
+            lines = [_plain(line) for line in laid_out]
+            if lines:
+                self._write("")
+                self._block(lines, "text" if row.kind == "invalid" or noted else "json")
+        for finding in row.findings:
+            self._write("")
+            self._write(_finding_line(finding))
+        self._write("")
+
+    def finish(self) -> None:
+        """Write what was held back."""
+        self._flush_stderr()
+
+    def _flush_stderr(self) -> None:
+        if self._stderr:
+            self._write("**stderr** of the server:")
+            self._write("")
+            self._block(self._stderr, "text")
+            self._write("")
+            self._stderr = []
+
+    def _block(self, lines: list[str], language: str) -> None:
+        for line in markdown_fence(lines, language):
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        self._kept.write(_encoded(line))
+
+
+def _opening(page: MarkdownPage, summary: Summary) -> Iterable[str]:
+    yield f"# MCP session{f' with {markdown_code(page.label)}' if page.label else ''}"
+    yield ""
+    for name, value, remark in page.entries:
+        shown = " · ".join(part for part in (markdown_code(value) if value else "", markdown_text(remark)) if part)
+        yield f"- **{name}:** {shown or '–'}"
+    yield ""
+    yield "## Findings"
+    yield ""
+    faults = summary.worst_first()
+    if not faults:
+        yield "None."
+    else:
+        yield ", ".join(count(number, severity) for severity, number in summary.severities().items()) + ":"
+        yield ""
+    for fault in faults:
+        yield from _fault(fault)
+    yield ""
+    yield "## Messages"
+    yield ""
+
+
+def _fault(fault: Fault) -> Iterable[str]:
+    first = fault.first
+    check = REGISTRY.get(first.code)
+    times = f" ×{fault.count:,}" if fault.count > 1 else ""
+    where = places(fault, _link)
+    said = f": {markdown_text(check.summary)}" if check is not None and check.summary else ""
+    head = f"**{fault.severity} {first.code}** {markdown_code(first.name)}{times}, by {blamed(first.blame)}"
+    yield f"- {head}, {where}{said}"
+
+
+def _ending(summary: Summary) -> Iterable[str]:
+    yield "## Summary"
+    yield ""
+    lines = [_plain(line) for line in closing_lines(summary, WIDTH)]
+    end = next((index for index, line in enumerate(lines) if line.startswith(("Findings", "No findings"))), len(lines))
+    body = lines[2:end]
+    while body and not body[-1]:
+        body.pop()
+    yield from markdown_fence(body, "text")
+    yield ""
+    yield f"Written by mcpsniff {__version__}. The numbers are those of the events in its JSON output."
+
+
+def _row_line(row: Row) -> str:
+    """One paragraph for a row, beginning with the anchor that findings link to."""
+    # Numbers are links, also because a tracker would take a bare #12 for one of its issues.
+    parts = [f'<a id="n{row.n}" href="#n{row.n}">#{row.n}</a>' if row.kind != REPORT else f"about {_link(row.n)}"]
+    parts.append(moment(row.t))
+    if row.direction in _WHO and row.kind != UNANSWERED:
+        parts.append(_WHO[row.direction])
+    parts.append(_title(row))
+    parts.extend(_NUMBER.sub(r"[#\1](#n\1)", markdown_text(word)) for word in row.words)
+    if row.remark:
+        parts.append(markdown_code(shortened(row.remark, 200)))
+    if row.id is not None:
+        parts.append(f"id {markdown_code(shortened(row.id, 80))}")
+    if row.size is not None:
+        parts.append(size(row.size))
+    if row.latency_us is not None:
+        parts.append(f"{'waited ' if row.kind == UNANSWERED else ''}{duration(row.latency_us)}")
+    return " · ".join(part for part in parts if part)
+
+
+def _link(n: int) -> str:
+    return f"[#{n}](#n{n})"
+
+
+def _title(row: Row) -> str:
+    if row.kind == BLANK:
+        return "blank line"
+    if row.kind in (CLOSE, NOTE):
+        return f"**{markdown_text(row.title)}**" if row.loud else markdown_text(row.title)
+    if row.kind in ("invalid", "batch") and row.message is not None and row.message.link is None:
+        return f"**{markdown_text(row.title)}**"
+    title = f"**{markdown_code(row.title)}**" if row.title else ""
+    target = markdown_code(shortened(row.target, 200)) if row.target is not None else ""
+    return f"{title} {target}".strip()
+
+
+def _finding_line(finding: Finding) -> str:
+    fix = what_to_do(finding.code)
+    said = f" {markdown_code(finding.text)}" if finding.text else ""
+    todo = f"\\\n> Fix: {markdown_text(fix)}" if fix else ""
+    head = f"**{finding.severity} {finding.code}** {markdown_code(finding.name)}, by {blamed(finding.blame)}"
+    return f"> {head}:{said}{todo}"
+
+
+def _plain(line: Line) -> str:
+    return "".join(text for _, text in line).rstrip()
+
+
+def _encoded(line: str) -> bytes:
+    return (line + "\n").encode(errors="backslashreplace")
