@@ -102,6 +102,11 @@ def options_table(which: str) -> str:
     return "\n".join(lines)
 
 
+def flaws_tables(_: str) -> str:
+    """Return the tables of all flaws of frames and messages."""
+    return str(member("mcpsniff.transcript.jsonl", "flaws_markdown")())
+
+
 PROVIDERS: dict[str, Callable[[str], str]] = {
     "commands": commands_table,
     "help": help_text,
@@ -109,6 +114,7 @@ PROVIDERS: dict[str, Callable[[str], str]] = {
     "records": records_table,
     "header": header_table,
     "options": options_table,
+    "flaws": flaws_tables,
 }
 
 

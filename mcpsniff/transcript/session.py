@@ -1,15 +1,18 @@
 """A capture from its records to a whole transcript: decode, build rows, print head, rows and summary as they come."""
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from mcpsniff.capture.parser import Damage
 from mcpsniff.capture.records import Header, Record
-from mcpsniff.checks import MCPSNIFF, RECORDER, WARNING, Finding
+from mcpsniff.checks import Finding
+from mcpsniff.checks.recorder import damage_finding
 from mcpsniff.decoder import Decoder, Event
 from mcpsniff.transcript.head import Entry, head, is_settled
 from mcpsniff.transcript.rows import Row, RowBuilder
 from mcpsniff.transcript.summary import Summary
+from mcpsniff.wire.frames import Frame
 
 HEAD_EVENTS: Final = 400
 """Events that are looked at before the head is printed, if the opening is not over before."""
@@ -34,7 +37,7 @@ class Session:
         self._source = source
         self._decoder = Decoder(source.header, joined_late=source.joined_late)
         self.label = label or source.header.label or ""
-        self._last = 0
+        self._last = self._t = 0
 
     def events(self) -> Iterator[list[Event]]:
         """The events record by record, then what the end brings: open exchanges, and what was unreadable."""
@@ -60,11 +63,12 @@ class Session:
         for event in reversed(events):
             if not isinstance(event, Finding):
                 self._last = event.n
+                self._t = event.t_last if isinstance(event, Frame) else event.t
                 return
 
     def _damage(self, k: int, damage: Damage) -> Finding:
-        text = f"line {damage.line} of the capture cannot be read as written: {damage.text}"
-        return Finding("MCP903", "capture-damaged", WARNING, RECORDER, MCPSNIFF, text, self._last, k, 0)
+        text = f"line {damage.line} of {os.path.basename(damage.path)}: {damage.text}"
+        return damage_finding(self._last, k, self._t, text)
 
 
 class Page(Protocol):
