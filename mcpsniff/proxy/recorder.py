@@ -4,8 +4,12 @@ A pump calls `note` (see `Recorder.tap`) before it writes bytes on, and `Recorde
 come first, so that a reply is never recorded before its request: a time stamp, and an append without a lock. All else
 is settled while the receiver is busy with the bytes: the account of the queue, and waking the thread that stores.
 
-Nothing here waits for the disk. When the queue is full, bytes are counted as lost, and the next record of that channel
-is a gap that says how many. The other side, which empties the queue into a file, is `mcpsniff.proxy.storing`.
+A burst that is faster than any disk (a 40 MB answer of a local server) is slowed: a pump that carries bulk gives way
+after it has passed its bytes on and before it reads more, but for no more than `COURTESY` seconds until the queue has
+been emptied; a disk that hangs costs that once. Beyond it nothing waits for the disk: when the queue is full, bytes
+are counted as lost, and the next record of that channel is a gap that says how many.
+
+The other side, which empties the queue into a file, is `mcpsniff.proxy.storing`.
 """
 
 import time
@@ -19,8 +23,12 @@ if TYPE_CHECKING:
     type Entry = tuple[int, str, int | None, Any]
     """A record to be: t in nanoseconds of the monotonic clock, kind, channel, body."""
 
-LIMIT: "Final" = 8 << 20
-"""Bytes that may wait for the disk."""
+LIMIT: "Final" = 6 << 20
+"""Bytes that may wait for the disk; half of it is when pumps give way."""
+COURTESY: "Final" = 1.0
+"""Seconds that pumps give way to the disk from one empty queue to the next."""
+BULK: "Final" = 32 << 10
+"""Bytes in one read from which on a pump gives way; messages of a conversation are far smaller, and never held up."""
 NAP: "Final" = 0.02
 """Seconds between two looks at the queue while there is traffic: well under the 50 ms promised to followers."""
 PRESSURE: "Final" = 256 << 10
@@ -34,8 +42,8 @@ _AWAKE, _NAPPING, _ASLEEP = range(3)
 class Recorder:
     """Collects what passes on all channels of one run.
 
-    `tap`, `settle`, `mark` and `discard` may be called from any thread; they neither raise nor wait, and nor does what
-    `tap` returns. The other methods are for the one thread that stores.
+    `tap`, `settle`, `mark` and `discard` may be called from any thread; they do not raise, nor does what `tap` returns,
+    and but for `settle` they do not wait. The other methods are for the one thread that stores.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -50,6 +58,7 @@ class Recorder:
         """A tap must look closer: the queue is or was full, the storing thread sleeps, or nothing is recorded."""
         self._lock = allocate_lock()  # guards what follows
         self._pending = 0
+        self._courtesy = COURTESY
         self._lost: dict[int, int] = {}
         self._off = False
         self._closing = False
@@ -73,14 +82,18 @@ class Recorder:
         return note
 
     def settle(self, size: int) -> None:
-        """Account for ``size`` bytes that were noted."""
+        """Account for ``size`` bytes that were noted and have been passed on; give way if they are bulk in a burst."""
         with self._lock:
             self._pending += size + OVERHEAD
-            if self._pending > PRESSURE:
-                if self._storer == _NAPPING:
-                    self._wake()
-                if self._pending > self._limit:
-                    self._attention = True
+            if self._pending <= PRESSURE:
+                return
+            if self._storer == _NAPPING:
+                self._wake()
+            if self._pending > self._limit:
+                self._attention = True
+            crowded = self._pending > self._limit // 2
+        if crowded and size >= BULK:
+            self._give_way()
 
     def mark(self, kind: str, channel: int | None, body: "dict[str, Any]") -> None:
         """Note a record other than a chunk; these are few and small, and find room in a full queue."""
@@ -122,6 +135,8 @@ class Recorder:
         """Give back the room of so many chunks of ``size`` bytes in all, which have been stored or given up."""
         with self._lock:
             self._pending -= size + entries * OVERHEAD
+            if self._pending < PRESSURE:
+                self._courtesy = COURTESY
 
     def waiting(self) -> int:
         """Return how many bytes are still to be stored."""
@@ -154,6 +169,15 @@ class Recorder:
                 self._wake()
             self._attention = bool(self._lost)
             return True
+
+    def _give_way(self) -> None:
+        """Let the storing thread catch up, within the courtesy that is left."""
+        since = time.monotonic()
+        while self._courtesy > 0 and self._pending > self._limit // 2:
+            time.sleep(0.001)
+            now = time.monotonic()
+            self._courtesy -= now - since
+            since = now
 
     def _admit_gap(self, channel: int) -> None:
         """Queue the gap record of what was lost on ``channel``, if anything was."""
