@@ -128,6 +128,18 @@ class CaptureWriter:
         is smaller than that before it gets the larger one.
         """
         self.failure = None
+        before = self._last_t
+        stored = self._append(records)
+        if stored < len(records):  # the others did not happen
+            self._last_t = max([before, *(record[0] for record in records[:stored])])
+        return stored
+
+    def close(self) -> None:
+        """Close the file; everything was handed to the system before."""
+        os.close(self._descriptor)
+
+    def _append(self, records: Sequence[Entry]) -> int:
+        """Append ``records``, to as many parts as they need."""
         lines = [self._encode(record) for record in records]
         heads = [] if self._size else [self._head()]
         if self._part_limit is None:
@@ -139,10 +151,6 @@ class CaptureWriter:
             if self.failure or stored == len(records) or not self._rotate():
                 return stored
             lines, heads = lines[fit:], [self._head()]
-
-    def close(self) -> None:
-        """Close the file; everything was handed to the system before."""
-        os.close(self._descriptor)
 
     def _fitting(self, size: int, lines: list[bytes]) -> int:
         """Return how many of ``lines`` fit into this part after ``size`` bytes; a new part takes one, however long."""
@@ -248,7 +256,7 @@ def _dumps(value: object) -> bytes:
 def _encodable(value: Any) -> Any:
     """Replace what is no Unicode in the strings of ``value``."""
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
         return {_encodable(key): _encodable(item) for key, item in value.items()}
     return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value
@@ -257,7 +265,7 @@ def _encodable(value: Any) -> Any:
 def _last_time(end: bytes) -> int:
     """Return t of the last record that begins in ``end``, the file's last bytes; 0 if there is none."""
     for line in reversed(end.split(b"\n")):
-        number = line[1:].partition(b",")[0]
-        if line.startswith(b"[") and number.isdigit():
+        number, comma, _ = line[1:].partition(b",")
+        if line.startswith(b"[") and comma and number.isdigit():
             return int(number)
     return 0
