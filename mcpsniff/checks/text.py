@@ -92,6 +92,8 @@ def json_duplicate_key(message: Message, _: Conversation) -> Verdict:
 
     Fix: Build messages as objects and serialise them once, rather than joining text.
     """
+    if _is_element(message):
+        return None
     paths = outline(message.raw[:READ_AGAIN].decode(errors="replace")).duplicates
     where = listed([plain(path, 50) for path in dict.fromkeys(paths)]) if paths else "a member"
     return f"{where} is there more than once; the last value was used"
@@ -114,6 +116,8 @@ def json_nonfinite(message: Message, _: Conversation) -> Verdict:
 
     Fix: Replace such numbers by null or a string before serialising (``json.dumps(..., allow_nan=False)`` finds them).
     """
+    if _is_element(message):
+        return None
     words: dict[str, None] = {}
     if len(message.raw) <= READ_AGAIN:
         text = message.raw.decode(errors="replace").removeprefix("\ufeff")
@@ -138,6 +142,8 @@ def json_unsafe_integer(message: Message, _: Conversation) -> Verdict:
 
     Fix: Send large numbers as strings, and count ids from 0 or 1.
     """
+    if _is_element(message):
+        return None
     number = _first_large_number(message.raw)
     if UNSAFE_INTEGER not in message.flaws:
         return f"{number or 'a number'} lies beyond the range of a double"
@@ -191,7 +197,9 @@ def json_lone_surrogate(message: Message, _: Conversation) -> Verdict:
 
     Fix: Cut text by code points, or repair it before serialising (``toWellFormed()`` in JavaScript).
     """
-    return f"a \\u escape names half of a surrogate pair in {_what(message)}; readers differ on what that means"
+    if _is_element(message):
+        return None
+    return f"a \\u escape names half of a surrogate pair in the {subject(message)}; readers differ on what that means"
 
 
 @check(
@@ -212,7 +220,9 @@ def json_too_deep(message: Message, _: Conversation) -> Verdict:
 
     Fix: Flatten the data, or send it as text or as a resource.
     """
-    return f"{_what(message)} is nested deeper than {MAX_DEPTH}; what lies deeper was not analysed"
+    if _is_element(message):
+        return None
+    return f"the {subject(message)} is nested deeper than {MAX_DEPTH}; what lies deeper was not analysed"
 
 
 @check(
@@ -236,5 +246,6 @@ def stderr_not_utf8(line: Stderr, conversation: Conversation) -> Verdict:
     return Hit(f"stderr holds bytes that are not UTF-8: {quoted(line.text)}")
 
 
-def _what(message: Message) -> str:
-    return f"the {subject(message)}"
+def _is_element(message: Message) -> bool:
+    """True for an element of a batch: the flaws of its text are those of the batch, which is judged as a whole."""
+    return message.batch is not None

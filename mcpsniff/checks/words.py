@@ -6,10 +6,12 @@ from typing import Any, Final
 from mcpsniff.capture.labels import shown
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.exchanges import Exchange
-from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.message import BATCH, ERROR, INVALID, Message
 
 WIDTH: Final = 60
 """Characters of captured text in one place of a finding."""
+
+_NOUNS: Final = {ERROR: "error response", INVALID: "message"}
 
 
 def plain(text: str, width: int = WIDTH) -> str:
@@ -57,9 +59,12 @@ def call(exchange: Exchange) -> str:
 
 def subject(message: Message) -> str:
     """A message by its kind and its method or id."""
+    noun = _NOUNS.get(message.kind, message.kind)
     if message.method is not None:
-        return f"{message.kind} {plain(message.method, 40)}"
-    return f"{message.kind} with {identity(message.id)}" if message.id is not None else f"{message.kind} without an id"
+        return f"{noun} {plain(message.method, 40)}"
+    if message.kind == BATCH:
+        return noun
+    return f"{noun} with {identity(message.id)}" if message.id is not None else f"{noun} without an id"
 
 
 def duration(us: int) -> str:

@@ -35,6 +35,8 @@ class Outline:
     depth: int = 0
     complete: bool = False
     """True when every bracket was closed and nothing but white space follows."""
+    unfinished: tuple[str, int] | None = None
+    """Where the text ends inside a top-level object or array: the member's name, as above, and the value's start."""
 
 
 @dataclass(slots=True)
@@ -85,6 +87,8 @@ def outline(text: str) -> Outline:
             stack[-1].expects_name = stack[-1].is_object
     if position < len(text.rstrip(" \t\r\n")):
         found.complete = False
+    if len(stack) > 1 and stack[0].is_object and stack[0].name is not None:
+        found.unfinished = (stack[0].name, value_start)
     return found
 
 

@@ -149,6 +149,9 @@ class JsonReader:
         value = UnreadObject()
         for name, start, stop in places.members:
             value[_name(name)] = self._member(text[start:stop])
+        if places.unfinished is not None:
+            name, start = places.unfinished
+            value[_name(name)] = UnreadObject() if text[start] == "{" else UnreadArray()
         return Reading(value, flaws, text, places)
 
     def _member(self, text: str) -> Any:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpsniff.protocol.outline import outline
-from mcpsniff.protocol.reading import MAX_DEPTH, JsonReader, is_strict
+from mcpsniff.protocol.reading import MAX_DEPTH, JsonReader, Unread, is_strict
 
 JSON = st.recursive(
     st.none()
@@ -68,7 +68,8 @@ def test_what_the_observer_kept_of_a_cut_text_is_read() -> None:
     reading = JsonReader().read(b'{"id":5,"result":{"blob":"abababab', ("truncated",))
 
     assert reading.flaws == ()
-    assert dict(reading.value) == {"id": 5}
+    assert dict(reading.value) == {"id": 5, "result": {}}
+    assert isinstance(reading.value["result"], Unread)
 
 
 @given(JSON)
