@@ -8,8 +8,8 @@ from hypothesis import settings
 
 REPO = Path(__file__).resolve().parents[1]
 
-# No test is about time (bench/ is), and a busy machine must not fail one. Where CI=true examples are the same each time,
-# so that a change is judged by what it changes; everybody else's runs look for new ones.
+# No test is about time (bench/ is), and a busy machine must not fail one. Where CI=true the examples are the same each
+# time, so that a change is judged by what it changes; everybody else's runs look for new ones.
 settings.register_profile("house", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("house")
 
