@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     """A record to be: t in nanoseconds of the monotonic clock, kind, channel, body."""
 
 LIMIT: "Final" = 6 << 20
-"""Bytes that may wait for the disk; half of it is when pumps give way."""
+"""Bytes that may wait for the disk, and one read of each pump more; at half of it pumps give way."""
 COURTESY: "Final" = 1.0
 """Seconds that pumps give way to the disk from one empty queue to the next."""
 BULK: "Final" = 32 << 10
@@ -53,6 +53,7 @@ class Recorder:
         """The monotonic clock at that moment."""
         self._clock = time.monotonic_ns
         self._limit = limit
+        self._pressure = min(PRESSURE, limit // 2)
         self._queue: list[Entry] = []
         self._attention = False
         """A tap must look closer: the queue is or was full, the storing thread sleeps, or nothing is recorded."""
@@ -85,7 +86,7 @@ class Recorder:
         """Account for ``size`` bytes that were noted and have been passed on; give way if they are bulk in a burst."""
         with self._lock:
             self._pending += size + OVERHEAD
-            if self._pending <= PRESSURE:
+            if self._pending <= self._pressure:
                 return
             if self._storer == _NAPPING:
                 self._wake()
@@ -135,7 +136,7 @@ class Recorder:
         """Give back the room of so many chunks of ``size`` bytes in all, which have been stored or given up."""
         with self._lock:
             self._pending -= size + entries * OVERHEAD
-            if self._pending < PRESSURE:
+            if self._pending < self._pressure:
                 self._courtesy = COURTESY
 
     def waiting(self) -> int:
