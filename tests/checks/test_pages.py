@@ -51,3 +51,16 @@ def test_what_a_finding_says_is_short_and_safe(block: str) -> None:
 def test_a_page_that_is_wrong_is_noticed() -> None:
     wrong = Line(1, "S> x", ["MCP101"])
     assert not wrong.is_as_expected()
+
+
+def test_each_fault_of_a_faulty_session_is_a_finding_of_its_own() -> None:
+    text = (Path(__file__).parent / "faulty_session.md").read_text(encoding="utf-8")
+    for block in blocks(text):
+        played = check_dialogue(block)
+    unanswered = [finding.text for finding in played.findings if finding.code == "MCP409"]
+    assert [text.partition(" was never answered")[0] for text in unanswered] == [
+        "request 4 (y/open)",
+        "request 4 (y/open)",
+        'request "hung" (y/tools-call-never-answered)',
+        "request 15 (x/exit)",
+    ]
