@@ -17,12 +17,12 @@ _NAME: Final = (
 )
 """A name whose value is a secret. The last word decides: ``max-tokens`` and ``token-limit`` are none."""
 
-_OPTION = re.compile(rf"--?(?!no-){_NAME}", re.IGNORECASE)
+_OPTION = re.compile(rf"--?(?!-|no-){_NAME}", re.IGNORECASE)
 
 _SCHEME: Final = r"(?:(?:Bearer|Basic|Digest|Token)\s+)?"
 _VALUE: Final = r"""(?:"[^"]*"|'[^']*'|[^\s"'&;,}]+)"""
 _NAMED = re.compile(rf"""(?<![\w.-])((?:--?)?["']?{_NAME}["']?\s*[=:]\s*{_SCHEME})({_VALUE})""", re.IGNORECASE)
-_OPTION_INSIDE = re.compile(rf"(?<!\S)(--?(?!no-){_NAME}\s+)({_VALUE})", re.IGNORECASE)
+_OPTION_INSIDE = re.compile(rf"(?<!\S)(--?(?!-|no-){_NAME}\s+)({_VALUE})", re.IGNORECASE)
 _AUTHORIZATION = re.compile(rf"((?:Proxy-)?Authorization\s*[=:]\s*{_SCHEME})(\S.*)", re.IGNORECASE | re.DOTALL)
 _COOKIE = re.compile(r"((?:Set-)?Cookie\s*[=:]\s*)(\S.*)", re.IGNORECASE | re.DOTALL)
 _QUERY = re.compile(rf"([?&#;](?:{_NAME}|key|code|sig|signature|code_verifier|assertion)=)([^&#\s\"']+)", re.IGNORECASE)
