@@ -90,7 +90,7 @@ class Client:
 
     async def watch(self, uri: str, tool: str) -> Any:
         """Open a subscription stream (2026-07-28), make the resource change, close it; else only call the tool."""
-        if not isinstance(self.session, mcp.Client):
+        if not isinstance(self.session, mcp.Client) or self.session.protocol_version < "2026-07-28":
             return await self.call(tool, {"uri": uri})
         async with self.session.listen(resource_subscriptions=[uri]) as subscription:
             answer = await self.call(tool, {"uri": uri})

@@ -131,7 +131,7 @@ def everything_session(folder: Path) -> list[Step]:
 
 
 def own_session(folder: Path) -> list[Step]:
-    """tests/servers/sdk2_server.py: what a server on the newest SDK can do."""
+    """tests/servers/sdk1_server.py and sdk2_server.py: what a server on either version of the Python SDK can do."""
     return [
         ("list_tools", {}),
         call("add", a=2, b=40),
@@ -152,6 +152,7 @@ SESSIONS = {
     "filesystem": filesystem_session,
     "memory": memory_session,
     "everything": everything_session,
+    "sdk1_server": own_session,
     "sdk2_server": own_session,
 }
 

@@ -39,8 +39,9 @@ def server_command(server: str, folder: Path) -> list[str]:
     """The command that starts a server; its first word, or the script it runs, must exist."""
     if server in ("time", "git"):
         return [str(SDK2 / f"mcp-server-{server}")]
-    if server == "sdk2_server":
-        return [str(SDK2 / "python"), str(REPO / "tests" / "servers" / "sdk2_server.py")]
+    if server in ("sdk1_server", "sdk2_server"):
+        place = SDK1 if server == "sdk1_server" else SDK2
+        return [str(place / "python"), str(REPO / "tests" / "servers" / f"{server}.py")]
     extra = [str(folder)] if server == "filesystem" else []
     return [str(NODE / f"mcp-server-{server}"), *extra]
 
