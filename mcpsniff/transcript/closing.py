@@ -41,7 +41,7 @@ def finding_lines(summary: Summary, width: int) -> Iterator[Line]:
         yield [("heading", "No findings")]
         return
     total = ", ".join(count(number, severity) for severity, number in summary.severities().items())
-    yield [("heading", "Findings"), ("remark", f"  {total}")]
+    yield from flowed([[("heading", "Findings")], [("remark", f"  {total}")]], width, 0)
     for fault in faults:
         yield from _fault(fault, width)
 

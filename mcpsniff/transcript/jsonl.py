@@ -18,7 +18,7 @@ from mcpsniff.protocol.exchanges import Exchange
 from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.meta import META_FLAWS
-from mcpsniff.protocol.reading import TEXT_FLAWS, is_strict
+from mcpsniff.protocol.reading import MAX_DEPTH, TEXT_FLAWS, is_strict
 from mcpsniff.wire.frames import FRAME_FLAWS, Frame, Span
 from mcpsniff.wire.ndjson import BYTE_ORDER_MARK
 
@@ -176,8 +176,10 @@ def _id(token: str) -> bytes:
 def _odd_id(token: str) -> bytes:
     if _NUMBER.match(token):
         return b',"id":' + token.encode()
+    encoded = token.encode(errors="replace")
     try:
-        encoded = token.encode()
+        if token.count("[") + token.count("{") > MAX_DEPTH:
+            raise ValueError
         orjson.loads(encoded)
     except ValueError:
         return b',"id_text":' + _text(token)

@@ -90,6 +90,8 @@ class _Layout:
         source = self._source
         kind = token.lastgroup or ""
         start, source.position = token.start(kind), token.end()
+        if self._line and not source.stack and not self._outer:
+            self._add(PUNCTUATION, " ")  # more follows the first value: that is no JSON, and is shown all the same
         if kind == "open":
             if not self._on_one_line(source, start):
                 source.stack.append(token[kind])

@@ -175,10 +175,10 @@ class RowBuilder:
         self._add(row)
 
     def _close(self, close: Close) -> None:
-        words, loud = close_words(close)
-        if words:
-            self._add(Row(close.n, close.t, CLOSE, title=words, loud=loud, lanes=self._lanes.touch(None)))
-            self._rows[-1].remark = close.error or ""
+        title, remark, loud = close_words(close)
+        if title:
+            lanes = self._lanes.touch(None)
+            self._add(Row(close.n, close.t, CLOSE, title=title, remark=remark, loud=loud, lanes=lanes))
 
     def _note(self, note: Note) -> Row:
         title, remark = note_words(note)

@@ -10,7 +10,7 @@ from typing import Final
 
 from mcpsniff.checks import REGISTRY, Finding
 from mcpsniff.transcript.head import Entry
-from mcpsniff.transcript.layout import cut, flowed, length, wrapped
+from mcpsniff.transcript.layout import cells, cut, flowed, length, wrapped
 from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
 from mcpsniff.transcript.pretty import Line, Segment
 from mcpsniff.transcript.rows import BLANK, CLOSE, NOTE, REPORT, STDERR, UNANSWERED, Row
@@ -44,16 +44,17 @@ class TextTranscript:
 
     def head(self, label: str, entries: Iterable[Entry]) -> None:
         """Print the head."""
-        self._print([("title", visible(label) or "session")])
+        self._print([("title", shortened(visible(label), self.width) or "session")])
         names = 16
         for name, value, remark in entries:
-            room = self.width - names
-            lines = wrapped(visible(value), room) if value else [""]
-            for index, line in enumerate(lines):
-                name_shown = f"  {name if index == 0 else '':<{names - 2}}"
-                last = index == len(lines) - 1
-                tail: Line = [("remark", ("  " if line else "") + remark)] if remark and last else []
-                self._print([("label", name_shown), ("plain", line), *tail])
+            shown: list[Line] = [[("plain", line)] for line in wrapped(visible(value), self.width - names)]
+            if remark and value and length(shown[-1]) + 2 + cells(remark) <= self.width - names:
+                shown[-1].append(("remark", f"  {remark}"))
+            elif remark:
+                lines: list[Line] = [[("remark", line)] for line in wrapped(remark, self.width - names)]
+                shown = [*shown, *lines] if value else lines
+            for index, line in enumerate(shown):
+                self._print([("label", f"  {name if index == 0 else '':<{names - 2}}"), *line])
         self._print([])
         legend = "→ client to server   ← server to client   ┬ ┴ a request and its answer"
         self._print([("remark", legend if len(legend) <= self.width else "→ from the client  ← from the server")])

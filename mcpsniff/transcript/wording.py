@@ -77,15 +77,21 @@ def noise_words(message: Message) -> tuple[str, tuple[str, ...]]:
     return ("not JSON" if NOT_JSON in message.flaws else "not a message"), ()
 
 
-def close_words(close: Close) -> tuple[str, bool]:
-    """What to say of an end, empty if nothing; and whether it is a bad one."""
+def close_words(close: Close) -> tuple[str, str, bool]:
+    """What to say of an end (empty if nothing), what the capture says of it, and whether it is a bad one."""
+    title, loud = _end_words(close)
+    how = close.how if title.endswith("is gone") else ""
+    sent = f"after {', '.join(close.sent)} from {close.by or 'outside'}" if close.sent else ""
+    return title, ": ".join(part for part in (how, sent, close.error or "") if part), loud
+
+
+def _end_words(close: Close) -> tuple[str, bool]:
     if close.ends_process:
-        sent = f" after {', '.join(close.sent)} from outside" if close.sent else ""
         if close.signal is not None:
-            return f"the server was killed by signal {close.signal}{sent}", not close.sent
+            return f"the server was killed by signal {close.signal}", not close.sent
         if close.status is None:
-            return f"the server ended{sent}", False
-        return f"the server exited with status {close.status}{sent}", close.status != 0
+            return "the server ended", False
+        return f"the server exited with status {close.status}", close.status != 0
     if close.how == "error":
         return "the server could not be started", True
     if close.kind == "stderr":
@@ -93,7 +99,7 @@ def close_words(close: Close) -> tuple[str, bool]:
     if close.how in ("eof", ""):
         return _ENDS.get(close.kind, f"channel {close.channel} ended"), False
     end = f"the server's {close.kind}" if close.kind in _ENDS else f"channel {close.channel}"
-    return f"{end} is gone ({close.how})", False
+    return f"{end} is gone", False
 
 
 def note_words(note: Note) -> tuple[str, str]:
