@@ -3,8 +3,8 @@
 import json
 from typing import Final
 
-from mcpsniff.checks import ERROR, FRAMING, INFO, WARNING, Hit, Verdict, check
-from mcpsniff.checks.words import listed, plain, quoted, subject
+from mcpsniff.checks import CLIENT, ERROR, FRAMING, INFO, SERVER, WARNING, Hit, Verdict, check
+from mcpsniff.checks.words import call, identity, listed, plain, quoted, subject
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import Stderr
 from mcpsniff.protocol.message import Message
@@ -79,7 +79,7 @@ def bytes_bom(message: Message, _: Conversation) -> Verdict:
     "MCP110",
     "json-duplicate-key",
     on=Message,
-    when=(DUPLICATE_KEY,),
+    when=(DUPLICATE_KEY, "overridden-id"),
     severity=WARNING,
     group=FRAMING,
     spec="rfc8259#section-4",
@@ -94,6 +94,9 @@ def json_duplicate_key(message: Message, _: Conversation) -> Verdict:
     """
     if _is_element(message):
         return None
+    if message.link is not None and message.fact("overridden-id") is not None:
+        text = f"the response has {identity(message.id)} and answers {call(message.link)}, which names both ids"
+        return Hit(text, blame=CLIENT if message.link.direction == "c2s" else SERVER)
     paths = outline(message.raw[:READ_AGAIN].decode(errors="replace")).duplicates
     where = listed([plain(path, 50) for path in dict.fromkeys(paths)]) if paths else "a member"
     return f"{where} is there more than once; the last value was used"

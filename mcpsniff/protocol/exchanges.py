@@ -4,6 +4,7 @@ Each side numbers its own requests, so an id means something only together with 
 up among the requests of the *other* side (JSON-RPC 2.0 section 5). Ids compare by JSON type and exact value. The rules:
 
 * two open requests with one id pair in order of sending, and both are marked ambiguous;
+* a request that names its id twice goes by the last one, and an answer to an earlier one is taken for its answer;
 * a cancel ends the exchange; an answer that comes anyway names its exchange but does not become its response;
 * a request without an answer is abandoned when the stream that could have carried the answer ends.
 
@@ -11,12 +12,16 @@ What cannot be said of a message alone (this answer is the second one, nobody as
 as a `Fact`; whether that is a fault is for the checks to say.
 """
 
+import json
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mcpsniff.protocol.finished import WINDOW, Finished
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Fact, IdKey, Message
+from mcpsniff.protocol.outline import outline
+from mcpsniff.protocol.reading import DUPLICATE_KEY
 from mcpsniff.protocol.revisions import METHODS
 
 OPEN: Final = "open"
@@ -32,6 +37,9 @@ OTHER: Final = {"c2s": "s2c", "s2c": "c2s"}
 
 OPEN_LIMIT: Final = 100_000
 """Open requests per direction that are remembered; beyond it the oldest is given up as abandoned."""
+
+OVERRIDDEN_LIMIT: Final = 1_000
+"""Ids that a second id in the same request overrides, as far as they are remembered."""
 
 MADE_UP_IDS: Final = frozenset({"server-error"})
 """Ids that a server invents for an error it cannot correlate (Python SDK 1.x)."""
@@ -86,6 +94,7 @@ class Exchanges:
         self._tokens: dict[str, dict[IdKey, Exchange]] = {"c2s": {}, "s2c": {}}
         self._finished_tokens: dict[str, Finished[IdKey, Exchange]] = {"c2s": Finished(), "s2c": Finished()}
         self._task_tokens: OrderedDict[tuple[str, IdKey], Exchange] = OrderedDict()
+        self._overridden: OrderedDict[tuple[str, IdKey], Exchange] = OrderedDict()
         self._waiting: OrderedDict[int, Exchange] = OrderedDict()
         self._last: dict[str, Message] = {}
 
@@ -165,6 +174,8 @@ class Exchanges:
                 message.facts += (Fact(name, None if before is None else before.request),)
             table[key] = [exchange]
         self._offer_token(message, exchange)
+        if DUPLICATE_KEY in message.flaws:
+            self._remember_overridden(message, exchange)
         self._waiting[exchange.request] = exchange
         return self._shed(message.t, table)
 
@@ -190,6 +201,8 @@ class Exchanges:
             self._uncorrelated(message, asker)
             return []
         queue = self._open[asker].get(message.key)
+        if queue is None and self._overridden:
+            queue = self._by_overridden_id(message, asker)
         if queue is None:
             self._unexpected(message, message.key, asker)
             return []
@@ -208,6 +221,20 @@ class Exchanges:
             if len(self._task_tokens) > WINDOW:
                 self._task_tokens.popitem(last=False)
         self._end(exchange, state, message.t)
+        return [exchange]
+
+    def _remember_overridden(self, message: Message, exchange: Exchange) -> None:
+        for key in overridden_ids(message):
+            self._overridden[message.direction, key] = exchange
+            if len(self._overridden) > OVERRIDDEN_LIMIT:
+                self._overridden.popitem(last=False)
+
+    def _by_overridden_id(self, message: Message, asker: str) -> list[Exchange] | None:
+        """The open request that names the id of ``message`` as well, before the id that it goes by."""
+        exchange = None if message.key is None else self._overridden.get((asker, message.key))
+        if exchange is None or exchange.state != OPEN:
+            return None
+        message.facts += (Fact("overridden-id", exchange.request),)
         return [exchange]
 
     def _unexpected(self, message: Message, key: IdKey, asker: str) -> None:
@@ -331,6 +358,17 @@ def token_key(value: Any) -> IdKey | None:
     if isinstance(value, float):
         return int(value) if value.is_integer() else ("number", value)
     return None
+
+
+def overridden_ids(message: Message) -> list[IdKey]:
+    """The ids that a message names before the one that counts, as pairing compares them."""
+    text = message.raw.decode(errors="replace")
+    found = []
+    for name, start, stop in outline(text).members:
+        if name == '"id"':
+            with suppress(ValueError, RecursionError):
+                found.append(token_key(json.loads(text[start:stop])))
+    return [key for key in found if key is not None and key != message.key]
 
 
 def target_of(message: Message) -> str | None:
