@@ -1,6 +1,7 @@
 """Keeps secrets out of what is recorded.
 
-Of a wrapped server only the command line is masked; what passes on its pipes is left alone.
+Of a wrapped server only the command line is masked; what passes on its pipes is left alone. A name precedes its secret
+(``--token X``, ``API_KEY=X``, ``Authorization: X``), so one scan from left to right finds both.
 """
 
 import re
@@ -9,26 +10,33 @@ from typing import Final
 
 MASK: Final = "***"
 
-_NAME: Final = (
-    r"(?:[\w.-]*[_.-])?"
-    r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret[_-]?key|private[_-]?key|auth[_-]?key|apikey|authkey"
-    r"|(?:\w*)(?:token|secret|password|passphrase)|passwd|pwd|pass|pat|auth|authorization|bearer|credentials?|cookie"
-    r"|connection[_-]?string)"
+_ENDINGS: Final = (
+    "apikey",
+    "accesskey",
+    "accesskeyid",
+    "secretkey",
+    "privatekey",
+    "authkey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "connectionstring",
 )
-"""A name whose value is a secret. The last word decides: ``max-tokens`` and ``token-limit`` are none."""
+"""A name that ends so, written in any way (``--api-key``, ``MY_API_KEY``, ``apiKey``), has a secret for a value."""
+_WORDS: Final = frozenset(
+    ["pass", "pwd", "pat", "auth", "authorization", "bearer", "credential", "credentials", "cookie"]
+)
+"""Likewise a name whose last word is one of these."""
+_QUERY_KEYS: Final = frozenset(["key", "code", "sig", "signature", "code_verifier", "assertion"])
+"""And these in the query or fragment of a URL."""
 
-_OPTION = re.compile(rf"--?(?!-|no-){_NAME}", re.IGNORECASE)
-
-_SCHEME: Final = r"(?:(?:Bearer|Basic|Digest|Token)\s+)?"
-_VALUE: Final = r"""(?:"[^"]*"|'[^']*'|[^\s"'&;,}]+)"""
-_NAMED = re.compile(rf"""(?<![\w.-])((?:--?)?["']?{_NAME}["']?\s*[=:]\s*{_SCHEME})({_VALUE})""", re.IGNORECASE)
-_OPTION_INSIDE = re.compile(rf"(?<!\S)(--?(?!-|no-){_NAME}\s+)({_VALUE})", re.IGNORECASE)
-_AUTHORIZATION = re.compile(rf"((?:Proxy-)?Authorization\s*[=:]\s*{_SCHEME})(\S.*)", re.IGNORECASE | re.DOTALL)
-_COOKIE = re.compile(r"((?:Set-)?Cookie\s*[=:]\s*)(\S.*)", re.IGNORECASE | re.DOTALL)
-_QUERY = re.compile(rf"([?&#;](?:{_NAME}|key|code|sig|signature|code_verifier|assertion)=)([^&#\s\"']+)", re.IGNORECASE)
-_USERINFO = re.compile(r"([a-z][a-z0-9+.-]*://)([^/?#\s@]+)(?=@)", re.IGNORECASE)
-_SCHEME_VALUE = re.compile(r"\b((?:Bearer|Basic)\s+)([\w.~+/=-]{8,})", re.IGNORECASE)
-_LOOKS_SECRET = re.compile(
+_NAMED = re.compile(r"""(?<![\w.-])([\w.-]{1,100})(["']?\s*[=:]\s*|\s+)(?=\S)""")
+_SCHEME = re.compile(r"(?:(?:Bearer|Basic|Digest|Token)\s+)?", re.IGNORECASE)
+_VALUE = re.compile(r""""[^"]*"|'[^']*'|[^\s"'&#;,}]+""")
+_USERINFO = re.compile(r"(?<=://)[^/?#\s@]+(?=@)")
+_WELL_KNOWN = re.compile(
     r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abposr]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
     r"|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
 )
@@ -42,35 +50,54 @@ def mask_argv(argv: Sequence[str]) -> list[str]:
     user information and telling query keys in URLs, and words that have the form of well-known keys.
     """
     masked = []
-    follows_secret = False
+    is_value = False
     for word in argv:
-        if follows_secret and not (word.startswith("-") and _OPTION.fullmatch(word)):
-            masked.append(_whole(word))
-            follows_secret = False
-            continue
-        follows_secret = bool(_OPTION.fullmatch(word))
-        masked.append(_within(word))
+        is_option = word.startswith("-") and _is_telling(word)
+        if is_value and not is_option:
+            masked.append(_keep_scheme(word))
+        else:
+            masked.append(_within(word))
+        is_value = is_option
     return masked
 
 
-def _whole(word: str) -> str:
-    """Mask a word that is a secret; a scheme before it stays."""
-    scheme = re.match(_SCHEME, word, re.IGNORECASE)
+def _is_telling(name: str) -> bool:
+    """Say whether a name's value is a secret. The end decides: ``max-tokens`` and ``token-limit`` say nothing."""
+    words = name.lower().lstrip("-").replace(".", "-").replace("_", "-").split("-")
+    return words[0] != "no" and (words[-1] in _WORDS or "".join(words).endswith(_ENDINGS))
+
+
+def _keep_scheme(value: str) -> str:
+    """Mask a value, but not the authentication scheme before it."""
+    scheme = _SCHEME.match(value)
     return (scheme[0] if scheme else "") + MASK
-
-
-def _keep_quotes(found: re.Match[str]) -> str:
-    """Replace the second group of a match, but not the quotes around it."""
-    quote = found[2][0] if found[2][0] in "\"'" else ""
-    return f"{found[1]}{quote}{MASK}{quote}"
 
 
 def _within(word: str) -> str:
     """Mask the secrets that a word contains."""
-    for pattern in (_AUTHORIZATION, _COOKIE):
-        if pattern.match(word):  # a header of its own: all of it
-            return pattern.sub(rf"\1{MASK}", word)
-    word = _USERINFO.sub(rf"\1{MASK}", word)
-    for pattern in (_QUERY, _NAMED, _OPTION_INSIDE, _SCHEME_VALUE):
-        word = pattern.sub(_keep_quotes, word)
-    return _LOOKS_SECRET.sub(MASK, word)
+    word = _USERINFO.sub(MASK, word)
+    pieces = []
+    done = 0
+    while found := _NAMED.search(word, done):
+        pieces.append(word[done : found.end()])
+        done = found.end()
+        if not _announces(word, found):
+            continue
+        if found.start() == 0 and ":" in found[2]:  # a header of its own: all of it
+            return "".join(pieces) + _keep_scheme(word[done:])
+        scheme = _SCHEME.match(word, done)
+        value = _VALUE.match(word, scheme.end() if scheme else done)
+        if value:
+            quote = value[0][0] if value[0][0] in "\"'" else ""
+            pieces.append(f"{word[done : value.start()]}{quote}{MASK}{quote}")
+            done = value.end()
+    return _WELL_KNOWN.sub(MASK, "".join(pieces) + word[done:])
+
+
+def _announces(word: str, found: re.Match[str]) -> bool:
+    """Say whether a secret follows a name: an option, a variable, a header, or a key of a URL's query."""
+    name, separator = found.groups()
+    if separator.isspace():
+        return name.startswith("-") and _is_telling(name)
+    in_query = found.start() > 0 and word[found.start() - 1] in "?&#;"
+    return _is_telling(name) or (in_query and name.lower() in _QUERY_KEYS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.capture.store import new_part_file
-from mcpsniff.capture.writer import CaptureWriter, new_run_id, rfc3339
+from mcpsniff.capture.writer import CaptureWriter, _chunk_line, _fast_chunk_line, new_run_id, rfc3339
 from mcpsniff.errors import CaptureError
 
 HEADER = {"run": "R", "started": "2026-11-29T10:00:00.000000Z", "label": "server"}
@@ -240,3 +240,21 @@ def test_run_identifiers_are_ulids_that_sort_by_time() -> None:
 
 def test_the_start_is_told_in_utc_to_the_microsecond() -> None:
     assert rfc3339(1_795_946_400_000_001_999) == "2026-11-29T10:00:00.000001Z"
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", '"\\/\b\f\n\r\t', "".join(map(chr, range(0x100))), "é€😀\u2028\ufeff\x7f", ""]
+)
+def test_both_ways_to_write_a_chunk_are_the_same_to_the_byte(text: str) -> None:
+    assert _chunk_line(12, 3, text) == _fast_chunk_line()(12, 3, text)
+    assert json.loads(_chunk_line(12, 3, text)) == [12, "chunk", 3, text]
+
+
+def test_a_large_capture_changes_over_in_the_middle(tmp_path: Path) -> None:
+    path = tmp_path / "a.mcpcap"
+    writer = new_writer(path)
+    data = ['{"a":"é"}\n' * 9000] * 20
+    for n, piece in enumerate(data):
+        assert writer.append([(n, "chunk", 0, piece.encode())]) == 1
+    assert [line[3] for line in lines(path)[1:]] == data
+    assert writer._chunk_line is not _chunk_line
