@@ -12,7 +12,7 @@ from typing import Final
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.parser import Damage, PartParser, gap
-from mcpsniff.capture.reader import BLOCK, MOST_DAMAGE, open_regular, part_numbers
+from mcpsniff.capture.reader import BLOCK, MOST_DAMAGE, missing_between, open_regular, part_numbers, passed_over
 from mcpsniff.capture.records import CLOSE, Header, Record
 from mcpsniff.capture.store import part_path, reason, split_part
 from mcpsniff.errors import CaptureError
@@ -58,7 +58,7 @@ class Follower:
         self._idle_polls = 0
         self._first, self._number = split_part(path)
         self._path = path
-        self._other_runs: set[int] = set()
+        self._others: set[int] = set()
         self._file = self._open(path)
         self._parser = PartParser(path, self._report)
 
@@ -81,17 +81,20 @@ class Follower:
         Ends when the recorded process ended and everything was read, or when ``stop`` says so; in both cases what an
         unfinished last line is worth comes last. Raises as `poll` does.
         """
-        while not self.ended:
-            records = self.poll()
-            if records:
-                yield from records
-                continue
-            yield None
-            if stop():
-                break
-            if not self.ended:
-                self._sleep(self._interval)
-        yield from self.finish()
+        try:
+            while not self.ended:
+                records = self.poll()
+                if records:
+                    yield from records
+                    continue
+                yield None
+                if stop():
+                    break
+                if not self.ended:
+                    self._sleep(self._interval)
+            yield from self.finish()
+        finally:
+            self.close()
 
     def finish(self) -> list[Record]:
         """Nothing more will be written: return what the unfinished last line is worth, and close the file."""
@@ -143,41 +146,51 @@ class Follower:
     def _following(self) -> int | None:
         """Return the number of the next part if it is there; one that was pruned unseen is looked for now and then."""
         number = self._number + 1
-        if number not in self._other_runs and os.path.exists(part_path(self._first, number)):
+        if number not in self._others and os.path.exists(part_path(self._first, number)):
             return number
         if self._idle_polls % _LISTING_EVERY and os.path.exists(self._path):
             return None
-        later = (n for n in part_numbers(self._first) if n > self._number and n not in self._other_runs)
+        later = (n for n in part_numbers(self._first) if n > self._number and n not in self._others)
         return min(later, default=None)
 
     def _switch(self, number: int) -> list[Record]:
-        """Go on to the next part."""
+        """Go on to the next part, if it belongs to this run and has its header already."""
         path = part_path(self._first, number)
         try:
-            file = self._open(path)
-        except CaptureError:
-            return []
-        parser = PartParser(path, self._report, self._parser.t)
-        records: list[Record] = []
-        while parser.header is None:
-            block = file.read(BLOCK)
-            if not block:  # it has just been created
-                file.close()
+            header = self._header_so_far(path)
+            if header is None:
                 return []
-            records += parser.feed(block)
-        if self.header is not None and parser.header.run != self.header.run:
-            self._other_runs.add(number)
-            file.close()
+            if self.header is not None and header.run != self.header.run:
+                self._others.add(number)
+                return []
+            file = self._open(path)
+        except CaptureError as error:
+            self._report(passed_over(path, error))
+            self._others.add(number)
             return []
-        before = self._parser.finish()
-        if self._parser.header and parser.header.part > self._parser.header.part + 1:
-            missing = f"a part of this run is missing before part {parser.header.part}"
+        records = self._parser.finish()
+        missing = self._parser.header and missing_between(self._parser.header, header)
+        if missing:
             self._report(Damage(path, 1, 0, missing))
-            before.append(gap(self._parser.t, None))
+            records.append(gap(self._parser.t, None))
         self._file.close()
-        self._file, self._parser, self._path, self._number = file, parser, path, number
-        self._exit_seen = self._exit_seen or any(_is_exit(record) for record in records)
-        return before + records
+        self._file, self._path, self._number = file, path, number
+        self._parser = PartParser(path, self._report, self._parser.t)
+        return records + self._read()
+
+    def _header_so_far(self, path: str) -> Header | None:
+        """Return the header of a part, None while it is being written. Raises CaptureError when it is no part."""
+        parser = PartParser(path, report=lambda _damage: None)
+        with self._open(path) as file:
+            while parser.header is None:
+                try:
+                    block = file.read(BLOCK)
+                except OSError as error:
+                    raise CaptureError(f"cannot read {shown(path)}: {reason(error)}") from None
+                if not block:
+                    return None
+                parser.feed(block)
+        return parser.header
 
     def _check_file(self) -> None:
         """Raise CaptureLost unless the open file is still the one at the path, and as long as what was read."""

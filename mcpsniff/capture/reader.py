@@ -61,7 +61,7 @@ class Capture:
         t = 0
         before: Part | None = None
         for part in self.parts:
-            if before and part.header.part > before.header.part + 1:
+            if before and missing_between(before.header, part.header):
                 yield gap(t, None)
             parser = PartParser(part.path, self._report, t)
             yield from self._part_records(part, parser)
@@ -103,12 +103,13 @@ class Capture:
 
 
 class _Started:
-    """A stream whose first bytes were read already, to be read from its beginning once."""
+    """A stream whose first bytes were read already, to be read from its beginning once; ``owned``: then closed."""
 
-    def __init__(self, start: bytes, stream: BinaryIO) -> None:
+    def __init__(self, start: bytes, stream: BinaryIO, *, owned: bool) -> None:
         self.taken = False
         self._start = start
         self._stream = stream
+        self._owned = owned
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes, none at the end."""
@@ -122,7 +123,8 @@ class _Started:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the stream open: whoever opened it closes it."""
+        if self._owned:
+            self._stream.close()
 
 
 def open_capture(path: str) -> Capture:
@@ -146,20 +148,27 @@ def open_capture(path: str) -> Capture:
     if stat.S_ISDIR(mode):
         raise CaptureError(f"{shown(path)} is a folder, not a capture")
     try:
-        stream = open(path, "rb", buffering=0)  # noqa: SIM115  a pipe: it is read until its end, then dropped
+        stream = open(path, "rb", buffering=0)  # noqa: SIM115  a pipe: closed when it was read
     except OSError as error:
         raise CaptureError(f"cannot read {shown(path)}: {reason(error)}") from None
-    return open_stream(stream, path)
+    try:
+        return open_stream(stream, path, owned=True)
+    except CaptureError:
+        stream.close()
+        raise
 
 
-def open_stream(stream: BinaryIO, name: str = "standard input") -> Capture:
-    """Open the capture that ``stream`` holds, for one reading; ``name`` stands for its path. Raises CaptureError."""
+def open_stream(stream: BinaryIO, name: str = "standard input", *, owned: bool = False) -> Capture:
+    """Open the capture that ``stream`` holds, for one reading, after which an ``owned`` stream is closed.
+
+    ``name`` stands for its path. Raises CaptureError.
+    """
     blocks: list[bytes] = []
     try:
         header = _first_line(stream, name, blocks)
     except OSError as error:
         raise CaptureError(f"cannot read {shown(name)}: {reason(error)}") from None
-    return Capture([Part(name, header)], [], _Started(b"".join(blocks), stream))
+    return Capture([Part(name, header)], [], _Started(b"".join(blocks), stream, owned=owned))
 
 
 def read_header(path: str) -> Header:
@@ -207,16 +216,29 @@ def _chain(named: Part) -> Capture:
         try:
             part = Part(path, read_header(path))
         except CaptureError as error:
-            found.append(Damage(path, 1, 0, f"this part is passed over: {str(error).rpartition(': ')[2]}"))
+            found.append(passed_over(path, error))
             continue
         if part.header.run == named.header.run:
             parts.append(part)
     for before, after in pairwise(parts):
-        missing = range(before.header.part + 1, after.header.part)
+        missing = missing_between(before.header, after.header)
         if missing:
-            names = str(missing[0]) if len(missing) == 1 else f"{missing[0]} to {missing[-1]}"
-            found.append(Damage(after.path, 1, 0, f"part {names} of this run is missing before it"))
+            found.append(Damage(after.path, 1, 0, missing))
     return Capture(parts, found)
+
+
+def missing_between(before: Header, after: Header) -> str:
+    """Say which parts are missing between two that follow each other; empty when none is."""
+    first, last = before.part + 1, after.part - 1
+    if first > last:
+        return ""
+    which = f"part {first} of this run is" if first == last else f"parts {first} to {last} of this run are"
+    return f"{which} missing before this one"
+
+
+def passed_over(path: str, error: CaptureError) -> Damage:
+    """Return the report of a part that cannot be opened."""
+    return Damage(path, 1, 0, f"this part is passed over: {str(error).removeprefix(f'{shown(path)}, line 1: ')}")
 
 
 def part_numbers(first: str) -> list[int]:

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ def test_a_pruned_part_is_left_behind_and_a_pruned_next_part_is_a_gap(tmp_path: 
     save(tmp_path, "a.0003.mcpcap", SESSION[5:], part=3)
     os.unlink(tmp_path / "a.mcpcap")
     assert follower.poll() == [Record(1532, GAP, None, {"bytes": 0, "why": "damage"}), *SESSION[5:]]
-    assert [damage.text for damage in follower.damage] == ["a part of this run is missing before part 3"]
+    assert [damage.text for damage in follower.damage] == ["part 2 of this run is missing before this one"]
     follower.close()
 
 
@@ -105,6 +106,39 @@ def test_a_part_of_another_run_is_none(tmp_path: Path) -> None:
     follower = Follower(str(save(tmp_path, "a.mcpcap")), sleep=clock.sleep, clock=clock)
     save(tmp_path, "a.0002.mcpcap", SESSION, part=2, run="another")
     assert [record for record in follower.follow() if record] == SESSION
+
+
+def test_a_next_part_that_is_no_capture_is_passed_over_and_said_once(tmp_path: Path) -> None:
+    clock = Clock()
+    follower = Follower(str(save(tmp_path, "a.mcpcap")), sleep=clock.sleep, clock=clock)
+    (tmp_path / "a.0002.mcpcap").write_bytes(b"hello\n")
+    assert [record for record in follower.follow() if record] == SESSION
+    (damage,) = follower.damage
+    assert damage.text == "this part is passed over: not a capture, it looks like some other text"
+
+
+def test_time_never_runs_back_into_a_part(tmp_path: Path) -> None:
+    path = save(tmp_path, "a.mcpcap", SESSION[:3])
+    with path.open("ab") as file:
+        file.write(b'[7000,"chunk",0,"no line end"]')
+    save(tmp_path, "a.0002.mcpcap", [Record(6000, CHUNK, 0, b"x")], part=2)
+    follower = Follower(str(path))
+    records = [*follower.poll(), *follower.poll()]
+    assert [record.t for record in records[3:]] == [7000, 7000]
+    follower.close()
+
+
+def test_a_disk_that_fails_is_said(tmp_path: Path) -> None:
+    class Failing(FileIO):
+        def read(self, size: int = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    path = save(tmp_path, "a.mcpcap")
+    follower = Follower(str(path))
+    follower.close()
+    follower._file, follower.ended = Failing(path), False
+    with pytest.raises(CaptureLost, match="any more: Input/output error"):
+        list(follower.follow())
 
 
 def test_joining_at_a_later_part_is_known(tmp_path: Path) -> None:

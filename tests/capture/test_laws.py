@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import ExitStack, closing
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -54,6 +55,7 @@ def sessions(draw: st.DrawFn) -> list[Record]:
 
 
 @given(sessions())
+@settings(deadline=None)
 def test_what_was_written_is_read(session: list[Record]) -> None:
     records, capture = read(encoded(session))
     assert records == session
@@ -61,6 +63,7 @@ def test_what_was_written_is_read(session: list[Record]) -> None:
 
 
 @given(st.lists(chunks, max_size=8), st.data())
+@settings(deadline=None)
 def test_reading_does_not_depend_on_blocks(data: list[bytes], draw: st.DataObject) -> None:
     whole = encoded([Record(0, CHUNK, 0, b"x"), *(Record(n, CHUNK, n % 3, block) for n, block in enumerate(data))])
     whole = draw.draw(st.sampled_from([whole, whole + b"junk\n" + whole, whole[:-3]]))
@@ -98,13 +101,13 @@ def test_a_capture_cut_at_any_byte_opens_and_loses_at_most_its_last_record() -> 
 
 
 @given(st.binary(max_size=300), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_any_bytes_give_an_error_or_records_and_damage(junk: bytes, with_header: bool) -> None:
     survives(encoded(SESSION[:1]) + junk if with_header else junk)
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_a_mutated_capture_gives_an_error_or_records_and_damage(data: st.DataObject) -> None:
     whole = bytearray(encoded())
     for _ in range(data.draw(st.integers(1, 6))):
@@ -157,13 +160,13 @@ def test_the_follower_gives_what_the_reader_gives_however_the_file_grows(data: s
     second += data.draw(
         st.sampled_from([b"", b'[9001,"comment",null,{"text":"a","by":"b"}]\n', b'[9002,"chunk",1,"to'])
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         path = f"{folder}/a.mcpcap"
         seen: list[Record] = []
         follower: Follower | None = None
         for name, content in ((path, first), (part_path(path, 2), second)):
             with open(name, "xb", buffering=0) as file:
-                follower = follower or Follower(path)
+                follower = follower or stack.enter_context(closing(Follower(path)))
                 at = 0
                 while at < len(content):
                     size = data.draw(st.integers(1, 400))

@@ -6,7 +6,7 @@ import os
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BytesIO
+from io import BytesIO, FileIO
 from itertools import pairwise
 from pathlib import Path
 
@@ -64,8 +64,9 @@ def test_unknown_records_and_fields_are_skipped_without_a_word() -> None:
 
 
 def test_data_of_a_rewrite_is_bytes() -> None:
-    records, _ = read(HEAD + b'[1,"rewrite",0,{"start":0,"length":2,"data":{"b64":"/wA="},"by":"me"}]\n')
-    assert records == [Record(1, REWRITE, 0, {"start": 0, "length": 2, "data": b"\xff\x00", "by": "me"})]
+    for text, data in ((b'{"b64":"/wA="}', b"\xff\x00"), (b'"\xc3\xa9"', "é".encode()), (b'{"b64":""}', b"")):
+        records, _ = read(HEAD + b'[1,"rewrite",0,{"start":0,"length":2,"data":%s,"by":"me"}]\n' % text)
+        assert records == [Record(1, REWRITE, 0, {"start": 0, "length": 2, "data": data, "by": "me"})]
 
 
 def test_blank_lines_and_carriage_returns_and_a_byte_order_mark_do_no_harm() -> None:
@@ -188,7 +189,7 @@ def test_a_missing_middle_part_is_a_gap_and_said(tmp_path: Path) -> None:
     records = list(capture.records())
     assert stored(records) == SESSION[:3] + SESSION[5:]
     assert records[3] == Record(1532, GAP, None, {"bytes": 0, "why": "damage"})
-    assert [damage.text for damage in capture.damage] == ["part 2 to 3 of this run is missing before it"]
+    assert [damage.text for damage in capture.damage] == ["parts 2 to 3 of this run are missing before this one"]
 
 
 def test_a_part_of_another_run_does_not_belong_and_an_unreadable_one_is_said(tmp_path: Path) -> None:
@@ -330,6 +331,36 @@ def test_a_part_that_vanishes_or_turns_foreign_is_said(tmp_path: Path) -> None:
     second.write_bytes(b"hello\n")
     with pytest.raises(CaptureError, match="not a capture"):
         list(capture.records())
+
+
+def test_a_disk_that_fails_costs_the_rest_of_the_part_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(FileIO):
+        def read(self, size: int = -1) -> bytes:
+            if self.tell() == 0:
+                return super().read(whole.index(b"\n", len(whole) // 2) + 1)
+            raise OSError(5, "Input/output error")
+
+    whole = save(tmp_path, "a.mcpcap", SESSION[:6]).read_bytes()
+    save(tmp_path, "a.0002.mcpcap", SESSION[6:], part=2)
+    capture = open_capture(str(tmp_path / "a.mcpcap"))
+    opened = iter([Failing(tmp_path / "a.mcpcap"), FileIO(tmp_path / "a.0002.mcpcap")])
+    monkeypatch.setattr(reader, "open_regular", lambda _path: next(opened))
+    records = stored(capture.records())
+    assert records[-len(SESSION[6:]) :] == SESSION[6:]
+    assert 0 < len(records) < len(SESSION)
+    assert [damage.text for damage in capture.damage] == ["the rest cannot be read: Input/output error"]
+
+
+def test_a_folder_that_cannot_be_listed_still_gives_the_file_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(tmp_path, "a.mcpcap")
+
+    def refuse(_folder: str) -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert list(open_capture(str(path)).records()) == SESSION
 
 
 def test_a_comment_may_be_about_the_whole_capture_and_an_open_may_hold_anything_in_meta() -> None:

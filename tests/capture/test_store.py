@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpsniff.capture import store
@@ -231,6 +231,7 @@ def test_an_unwritable_folder_is_a_capture_error(tmp_path: Path) -> None:
 
 
 @given(st.text() | st.sampled_from(HOSTILE) | st.text(alphabet="..--/\\CONconaux123¹é \0", max_size=80))
+@settings(deadline=None)
 def test_a_safe_label_is_one_component_everywhere_and_stays_as_it_is(name: str) -> None:
     label = safe_label(name)
     assert 0 < len(label.encode()) <= LONGEST
@@ -248,6 +249,7 @@ def test_a_safe_label_is_one_component_everywhere_and_stays_as_it_is(name: str) 
         | st.sampled_from(["npx", "uv", "run", "-m", "-c", "sh", "env", "python", "docker", "--", "-", "-y", "node"])
     )
 )
+@settings(deadline=None)
 def test_any_command_has_a_label(argv: list[str]) -> None:
     label = default_label(argv)
     assert safe_label(label) == label
@@ -304,6 +306,7 @@ def test_shown_text_holds_nothing_that_acts_on_a_terminal() -> None:
 
 
 @given(st.sampled_from(["a.mcpcap", "/x/a.mcpcap", "a", "a.jsonl", "a.b.mcpcap", "é.mcpcap"]), st.integers(1, 20_000))
+@settings(deadline=None)
 def test_the_name_of_a_part_leads_back(path: str, part: int) -> None:
     assert split_part(part_path(path, part)) == (path, part)
 
