@@ -19,6 +19,8 @@ What is in a record besides t, kind and channel (docs/capture-format.md has the 
     error      (channel 1) the server could not be started; ``error`` says why, ``status`` is what we exit with
     =========  ============================================================================================
 
+    After ``aborted`` by the receiver the last chunk may not have reached it, or not whole.
+
     On channel 1 ``exit`` and ``killed`` carry ``sent``, the names of the signals that reached the server's process
     group through us before it ended, in order (absent when there were none), and ``by``, who caused the last of them:
     "client" (it signalled us) or "mcpsniff" (our shutdown order after the client's end of stdin, after it stopped

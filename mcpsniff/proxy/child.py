@@ -115,9 +115,12 @@ def _given_ctype(now: str) -> "str | None":
 
 def inheritable_descriptors() -> "list[int]":
     """Return the descriptors beyond the standard three that our parent meant the server to have."""
-    found = []
-    for name in os.listdir("/dev/fd"):
-        descriptor = int(name)
+    found: list[int] = []
+    try:
+        names = os.listdir("/dev/fd")
+    except OSError:  # a bare chroot
+        return found
+    for descriptor in map(int, names):
         try:
             if descriptor > 2 and os.get_inheritable(descriptor):
                 found.append(descriptor)

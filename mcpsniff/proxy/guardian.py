@@ -9,6 +9,8 @@ is the reading end of a pipe. The kernel closes our end when we are gone, for wh
 import os
 import signal
 
+from mcpsniff.proxy.say import say
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
@@ -31,6 +33,7 @@ class Guardian:
 
     def __init__(self, group: int) -> None:
         """Start it to watch over the process group ``group``. None but the standard descriptors may be inheritable."""
+        self._pid = 0
         waits_on, self._pipe = os.pipe()
         try:
             self._pid = os.posix_spawn(
@@ -44,8 +47,8 @@ class Guardian:
                 ],
                 setsid=True,
             )
-        except (OSError, NotImplementedError):
-            self._pid = 0
+        except (OSError, NotImplementedError) as error:
+            say(f"no guardian ({error}): a KILL of this process may leave the server running")
         os.close(waits_on)
 
     def dismiss(self) -> None:

@@ -31,6 +31,8 @@ BULK: "Final" = 32 << 10
 """Bytes in one read from which on a pump gives way; messages of a conversation are far smaller, and never held up."""
 NAP: "Final" = 0.02
 """Seconds between two looks at the queue while there is traffic: well under the 50 ms promised to followers."""
+IDLE: "Final" = 1.0
+"""Seconds between two looks when there is none. A note wakes the sleeper, but for one made just as it fell asleep."""
 PRESSURE: "Final" = 256 << 10
 """Bytes in the queue that end a nap early."""
 OVERHEAD: "Final" = 256
@@ -145,16 +147,13 @@ class Recorder:
             return max(0, self._pending)
 
     def sleep(self, *, deep: bool) -> None:
-        """Wait for the end of a nap, or for pressure. With ``deep``: until something is noted."""
+        """Wait for the end of a nap, or for pressure. With ``deep`` much longer: until something is noted."""
         with self._lock:
             if self._closing:
                 return
             self._storer = _ASLEEP if deep else _NAPPING
             self._attention = self._attention or deep
-        if deep and self._queue:  # noted just before that
-            with self._lock:
-                self._wake()
-        self._bell.acquire(timeout=-1 if deep else NAP)
+        self._bell.acquire(timeout=IDLE if deep else NAP)
         self._storer = _AWAKE
 
     def _note_with_care(self, channel: int, data: bytes) -> bool:

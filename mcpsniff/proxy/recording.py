@@ -37,24 +37,25 @@ class Recording:
 
     def start(self, *, announce: bool = True, **facts: object) -> None:
         """Open the capture and start to store; ``facts`` go into the header."""
+        try:
+            self._open(announce, facts)
+        except Exception as error:  # noqa: BLE001 - CaptureError, or a bug: neither is worth the session
+            self.recorder.discard()
+            say(f"{error}; the session goes on without a capture")
+
+    def _open(self, announce: bool, facts: "dict[str, object]") -> None:
         from mcpsniff.capture.labels import shown
         from mcpsniff.capture.store import default_label, new_capture_file, safe_label
-        from mcpsniff.errors import CaptureError
 
         options = self._options
         label = safe_label(options["label"]) if options["label"] else default_label(self._argv)
-        try:
-            descriptor, path = new_capture_file(options["dir"], options["output"], label, self._argv, warn=say)
-        except CaptureError as error:
-            self.recorder.discard()
-            say(f"{error}; the session goes on without one")
-            return
-        self.path = path
+        descriptor, path = new_capture_file(options["dir"], options["output"], label, self._argv, warn=say)
         if announce and not options["quiet"]:
             say(f"recording to {shown(path)}")
         header = {"label": label, "cwd": _folder(), **facts}
         self._storing = Storing(self.recorder, lambda: self._writer(descriptor, path, header), say)
         self._storing.start()
+        self.path = path
 
     def finish(self) -> None:
         """Store what is left, and have the transcript written, by a process that we do not wait for."""

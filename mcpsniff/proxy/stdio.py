@@ -66,14 +66,15 @@ def wrap(command: "Sequence[str]", options: "Mapping[str, Any]") -> int:
     except StartError as error:
         say(str(error))
         return _failed_start(recording, error)
-    for descriptor in foreign:  # the server has them now, and decides how long they live
-        os.close(descriptor)
-    guardian = Guardian(child.pid)
-    sys.setswitchinterval(SWITCH)
-    session = Session(child, guardian, wakeup, recording, ShutdownOrder(options["grace"]))
-    status = 70
+    status = os.EX_SOFTWARE
     try:
-        status = session.run()
+        for descriptor in foreign:  # the server has them now, and decides how long they live
+            os.close(descriptor)
+        sys.setswitchinterval(SWITCH)
+        order = ShutdownOrder(options["grace"])
+        status = Session(child, Guardian(child.pid), wakeup, recording, order).run()
+    except Exception as error:  # noqa: BLE001 - a bug of ours; the guardian ends the server
+        say(f"internal error: {error!r}")
     finally:
         os._exit(status)
 

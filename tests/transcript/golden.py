@@ -8,19 +8,25 @@ HEADER = {"transport": "stdio", "argv": ["python", "server.py", "--name", "a b"]
 SAID = (
     (
         "c2s",
-        '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
-        '"capabilities":{"roots":{"listChanged":true}},"clientInfo":{"name":"c","version":"1"}}}',
+        (
+            '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+            '"capabilities":{"roots":{"listChanged":true}},"clientInfo":{"name":"c","version":"1"}}}'
+        ),
     ),
     (
         "s2c",
-        '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25",'
-        '"capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"s","title":"S!","version":"2"}}}',
+        (
+            '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25",'
+            '"capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"s","title":"S!","version":"2"}}}'
+        ),
     ),
     ("c2s", '{"jsonrpc":"2.0","method":"notifications/initialized"}'),
     (
         "c2s",
-        '{"jsonrpc":"2.0","id":1,"method":"tools/call",'
-        '"params":{"name":"echo","arguments":{"n":1.0},"_meta":{"progressToken":"t"}}}',
+        (
+            '{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+            '"params":{"name":"echo","arguments":{"n":1.0},"_meta":{"progressToken":"t"}}}'
+        ),
     ),
     (
         "s2c",

@@ -63,7 +63,8 @@ def test_every_form_is_made_of_anything(chunks: list, ends: list, style: object,
     lines = json_lines(said, payload=True)
     shown = text(said, style=style, width=width)
     page = markdown(said, style=style)
-    assert shown.count("\n  ") and "## Messages" in page
+    assert shown.count("\n  ")
+    assert "## Messages" in page
     for message in of_type(lines, "message"):
         assert f"#{message['n']} " in shown.replace("\n", " ")
         assert f'<a id="n{message["n"]}"' in page

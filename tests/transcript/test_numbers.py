@@ -42,8 +42,17 @@ def test_moment(us: int, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "shown"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (9_949, "9.9 KB"), (9_950, "10 KB"), (999_499, "999 KB")]
-    + [(999_500, "1.0 MB"), (16_000_000, "16 MB"), (10**30, "1000000000000 EB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 KB"),
+        (9949, "9.9 KB"),
+        (9950, "10 KB"),
+        (999499, "999 KB"),
+        (999500, "1.0 MB"),
+        (16000000, "16 MB"),
+        (10**30, "1000000000000 EB"),
+    ],
 )
 def test_size(number: int, shown: str) -> None:
     assert size(number) == shown

@@ -27,7 +27,7 @@ def test_number_and_string_spelling_is_kept_b105() -> None:
 
 def test_large_integers_are_shown_digit_for_digit_b98() -> None:
     source = '{"a":1915883588174806058,"b":147573952589676412927,"c":9999999999999999999999999999999999}'
-    shown = text(records(("s2c", '{"jsonrpc":"2.0","id":1,"result":{"structuredContent":%s}}' % source)))
+    shown = text(records(("s2c", f'{{"jsonrpc":"2.0","id":1,"result":{{"structuredContent":{source}}}}}')))
     for digits in re.findall(r"\d{10,}", source):
         assert digits in shown
 
@@ -88,7 +88,9 @@ def test_any_text_is_laid_out(source: str, width: int, longest: int | None) -> N
     assert "\x00" not in laid_out(source, width, longest)
 
 
-MANY = '{"jsonrpc":"2.0","id":1,"result":{"list":[%s]}}' % ",".join(f'{{"n":{n},"s":"{"x" * 60}"}}' for n in range(50))
+MANY = '{{"jsonrpc":"2.0","id":1,"result":{{"list":[{}]}}}}'.format(
+    ",".join(f'{{"n":{n},"s":"{"x" * 60}"}}' for n in range(50))
+)
 
 
 def test_long_payloads_are_folded() -> None:
