@@ -159,16 +159,14 @@ def big(gigabytes: float) -> int:
 
 def _write_big(path: str, wanted: int) -> int:
     header = {"mcpcap": 1, "run": "bench", "part": 1, "started": "2026-11-29T10:00:00.000000Z", "transport": "stdio"}
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps(header) + "\n")
-        for channel, kind, direction in ((0, "stdin", "c2s"), (1, "stdout", "s2c")):
-            file.write(json.dumps([0, "open", channel, {"kind": kind, "dir": direction, "conn": 0}]) + "\n")
-        t = 0
-        for channel, line in messages(10**9):
-            t += 100
-            for start in range(0, len(line), READ):
-                file.write(json.dumps([t, "chunk", channel, line[start : start + READ].decode()]) + "\n")
-            if t % 100_000 == 0 and file.tell() > wanted:
+    with open(path, "wb") as file:
+        file.write(_line(header))
+        file.write(_line([0, "open", 0, {"kind": "stdin", "dir": "c2s", "conn": 0}]))
+        file.write(_line([0, "open", 1, {"kind": "stdout", "dir": "s2c", "conn": 0, "of": 0}]))
+        for number, (channel, line) in enumerate(messages(10**9)):
+            pieces = [line[start : start + READ].decode() for start in range(0, len(line), READ)]
+            file.writelines(_line([number * 100, "chunk", channel, piece]) for piece in pieces)
+            if number % 1000 == 0 and file.tell() > wanted:
                 break
     return os.path.getsize(path)
 

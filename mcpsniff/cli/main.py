@@ -76,7 +76,9 @@ def run(argv: Sequence[str]) -> int:
     0 fine, 2 usage, 3 something is unreadable or cannot be written, 130 after Ctrl-C; a closed output pipe is fine.
     """
     try:
-        status = cli.main(list(argv), prog_name="mcpsniff", standalone_mode=False)
+        # Not cli.main: it has its own ways with a closed pipe and with Ctrl-C.
+        with cli.make_context("mcpsniff", list(argv)) as context:
+            status = cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -84,7 +86,9 @@ def run(argv: Sequence[str]) -> int:
         _drop_output()
         return INTERRUPTED
     except click.ClickException as error:
-        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "mcpsniff"
+        context_of_it = error.ctx if isinstance(error, click.UsageError) else None
+        named = f"mcpsniff {argv[0]}" if argv and argv[0] in COMMANDS else "mcpsniff"
+        where = named if context_of_it is None else context_of_it.command_path
         _say(f"{where}: {_sentence(error.format_message())} (try {where} --help)")
         return UsageError.exit_status
     except McpsniffError as error:

@@ -53,6 +53,8 @@ class Row:
     lanes: str = ""
     loud: bool = False
     """True for what nobody should overlook: noise, a failure, an end with a status other than 0."""
+    frame: int | None = None
+    """The number of the frame whose findings hang on this row too."""
     message: Message | None = None
     findings: list[Finding] = field(default_factory=list)
 
@@ -62,7 +64,7 @@ class RowBuilder:
 
     def __init__(self) -> None:
         self._rows: deque[Row] = deque()
-        self._by_number: dict[int, Row] = {}
+        self._by_number: dict[int | None, Row] = {}
         self._early: list[Finding] = []
         self._frame: Frame | None = None
         self._lanes = Lanes()
@@ -70,22 +72,25 @@ class RowBuilder:
     def feed(self, events: Iterable[Event]) -> Iterator[Row]:
         """Take events; give the rows that are complete."""
         for event in events:
-            if isinstance(event, Finding):
-                self._finding(event)
-            elif isinstance(event, Message):
-                self._add(self._message(event), event.frame.n if event.batch is None else None)
-            elif isinstance(event, Frame):
-                self._begin_frame(event)
-            elif isinstance(event, Exchange):
-                self._exchange(event)
-            elif isinstance(event, Stderr):
-                self._add(Row(event.n, event.t, STDERR, title=event.text, lanes=self._lanes.touch(None)))
-            elif isinstance(event, Close):
-                self._close(event)
-            else:
-                self._add(self._note(event))
-        while len(self._rows) > 1 and (self._is_settled(self._rows[0]) or len(self._rows) > WAITING_ROWS):
-            yield self._take()
+            self._event(event)
+            while len(self._rows) > 1 and (self._is_settled(self._rows[0]) or len(self._rows) > WAITING_ROWS):
+                yield self._take()
+
+    def _event(self, event: Event) -> None:
+        if isinstance(event, Finding):
+            self._finding(event)
+        elif isinstance(event, Message):
+            self._add(self._message(event), event.frame.n if event.batch is None else None)
+        elif isinstance(event, Frame):
+            self._begin_frame(event)
+        elif isinstance(event, Exchange):
+            self._exchange(event)
+        elif isinstance(event, Stderr):
+            self._add(Row(event.n, event.t, STDERR, title=event.text, lanes=self._lanes.touch(None)))
+        elif isinstance(event, Close):
+            self._close(event)
+        else:
+            self._add(self._note(event))
 
     def finish(self) -> Iterator[Row]:
         """Nothing more comes: give the rows that are left."""
@@ -94,8 +99,9 @@ class RowBuilder:
 
     def _take(self) -> Row:
         row = self._rows.popleft()
-        for number in [number for number, held in self._by_number.items() if held is row]:
-            del self._by_number[number]
+        for number in (row.n, row.frame):
+            if self._by_number.get(number) is row:
+                del self._by_number[number]
         return row
 
     def _is_settled(self, row: Row) -> bool:
@@ -106,6 +112,7 @@ class RowBuilder:
         self._rows.append(row)
         self._by_number[row.n] = row
         if frame is not None:
+            row.frame = frame
             self._by_number[frame] = row
         row.findings.extend(self._early)
         self._early.clear()

@@ -153,9 +153,11 @@ MARKDOWN = """\
 {"name": "echo", "arguments": {"n": 1.0}, "_meta": {"progressToken": "t"}}
 ```
 
-<a id="n11" href="#n11">#11</a> · 0.006 · client ← server · **`notifications/progress`** `t` · 1 of 2 · of [#9](#n9) · 105 B
+<a id="n11" href="#n11">#11</a> · 0.006 · client ← server · **`notifications/progress`** `t` \
+· 1 of 2 · of [#9](#n9) · 105 B
 
-<a id="n13" href="#n13">#13</a> · 0.007 · client ← server · **`tools/call`** `echo` · answered [#9](#n9) · id `1` · 84 B · 2.4 ms
+<a id="n13" href="#n13">#13</a> · 0.007 · client ← server · **`tools/call`** `echo` · \
+answered [#9](#n9) · id `1` · 84 B · 2.4 ms
 
 ```text
 {
