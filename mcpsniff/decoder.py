@@ -64,6 +64,7 @@ class Decoder:
         self._channels: dict[int, Channel] = {}
         self._lingering: tuple[int, Close] | None = None
         self._client_eof: int | None = None
+        self._unanswered = 0
         self.conversation = Conversation(1, joined_late=joined_late)
         self.exchanges = Exchanges(joined_late=joined_late)
         self._fragments = FragmentWatch()
@@ -126,9 +127,11 @@ class Decoder:
         released = self._fragments.release(channel.number)
         self._judge_messages(out, released)
         ended = channel.direction
-        close.open_requests = (
-            self.exchanges.open_requests(OTHER[ended]) if not channel.closed or close.ends_process else 0
-        )
+        if close.ends_process:
+            close.open_requests = self._unanswered + self.exchanges.open_requests("c2s")
+        elif not channel.closed:
+            close.open_requests = self.exchanges.open_requests(OTHER[ended])
+            self._unanswered += close.open_requests if ended == "s2c" else 0
         close.after_client_eof = self._client_eof is not None
         channel.closed = True
         self._emit(out, close, record.t)

@@ -176,6 +176,14 @@ class Conversation:
             self.process_end = close
         self._enter("end")
 
+    @property
+    def client_left_first(self) -> bool:
+        """True if the client ended the session while the server's output had not ended yet."""
+        if self.client_left_at is None:
+            return False
+        server_ended_at = self.closed_at.get("s2c")
+        return server_ended_at is None or self.client_left_at <= server_ended_at
+
     def _enter(self, event: str) -> None:
         self.state = TRANSITIONS.get((self.state, event), self.state)
 
