@@ -64,16 +64,8 @@ def commands_table(_: str) -> str:
 
 
 def checks_table(_: str) -> str:
-    """Return a table of every registered check, in the order of their codes."""
-    member("mcpsniff.checks", "load")()
-    lines = ["| code | name | severity | group | revisions | what is wrong |", "|---|---|---|---|---|---|"]
-    for check in sorted(member("mcpsniff.checks", "REGISTRY").values(), key=lambda check: check.code):
-        since = f"from {check.since}" if check.since else ""
-        until = f"until {check.until}" if check.until else ""
-        revisions = " ".join(filter(None, (since, until))) or "all"
-        cells = (check.code, f"`{check.name}`", check.severity, check.group, revisions, cell(check.summary))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    """Return a table of every registered check, one per group, in the order of their codes."""
+    return str(member("mcpsniff.checks.table", "table_markdown")())
 
 
 def cell(text: str) -> str:
