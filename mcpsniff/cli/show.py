@@ -10,6 +10,7 @@ from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture, open_stream
 from mcpsniff.cli.output import note, output
+from mcpsniff.errors import UsageError
 from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
 
 
@@ -37,6 +38,8 @@ def command(capture: str | None, form: str, path: str | None, payload: bool | No
     newest capture. Without either the newest capture of all is shown.
     """
     opened = choose(capture, directory)
+    if path is not None and any(_is_same(path, part.path) for part in opened.parts):
+        raise UsageError(f"{shown(path)} is the capture itself, and would be overwritten")
     with output(path) as stream:
         if form == "json":
             write_json(opened, stream, payload=bool(payload))
@@ -44,6 +47,13 @@ def command(capture: str | None, form: str, path: str | None, payload: bool | No
             _write_markdown(opened, stream, _style(payload))
         else:
             write_text(opened, stream, _style(payload), to_file=path is not None)
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
 
 
 def choose(what: str | None, directory: str | None) -> Capture:

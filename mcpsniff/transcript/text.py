@@ -26,6 +26,7 @@ STDERR_LINES: Final = 10
 """Lines of the transcript that one line of stderr takes at most, unless payloads are shown whole."""
 
 MARKS: Final = {"error": "✗", "warning": "▲", "note": "•", "info": "·"}
+_BAD: Final = ("errored", "error", "tool error", "malformed", "abandoned")
 _ARROWS: Final = {"c2s": ("client", "→"), "s2c": ("server", "←")}
 
 type Print = Callable[[Line], object]
@@ -179,8 +180,7 @@ def _title(row: Row) -> Line:
 def _details(row: Row) -> Line:
     """Whom the message answers or cancels, how it ended, its id."""
     pieces: Line = []
-    for index, word in enumerate(row.words):
-        pieces.append(("bad" if row.loud and index == 0 else "words", word))
+    pieces.extend(("bad" if word.startswith(_BAD) else "words", word) for word in row.words)
     if row.remark and row.kind not in (CLOSE, NOTE):
         pieces.append(("remark", shortened(visible(row.remark), 80)))
     if row.id is not None:

@@ -68,6 +68,12 @@ def test_markdown_and_a_file(capture: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.md", NAME]
 
 
+def test_the_capture_itself_is_never_overwritten(capture: Path) -> None:
+    before = capture.read_bytes()
+    ran = run("show", str(capture), "-o", str(capture))
+    assert (ran.status, capture.read_bytes()) == (2, before)
+
+
 def test_text_in_a_file_is_plain_also_from_a_terminal(capture: Path, tmp_path: Path) -> None:
     target = tmp_path / "t.txt"
     assert on_terminal("show", str(capture), "-o", str(target)).status == 0
