@@ -56,9 +56,9 @@ type Entry = tuple[int, str, int | None, Any]
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _LAST_LOOK: Final = 1 << 20
 
-FAST_FROM: Final = 1 << 20
-"""Bytes after which it pays to load orjson. Most servers that a client starts never say that much at once, or at all,
-and every one of them would start later for it."""
+FLOOD: Final = 256 << 10
+"""Bytes in one append from which on it pays to load orjson. Most servers that a client starts never say that much at
+once, and all of them would start later, and answer their first requests later, if it were loaded for them."""
 
 
 def new_run_id(now_ms: int | None = None) -> str:
@@ -107,7 +107,6 @@ class CaptureWriter:
         self._last_t = 0
         self._channels: dict[int, dict[str, Any]] = {}
         self._chunk_line: Callable[[int, int | None, str], bytes] = _chunk_line
-        self._until_fast = FAST_FROM
 
     @classmethod
     def reopen(cls, path: str) -> "CaptureWriter":
@@ -148,6 +147,8 @@ class CaptureWriter:
 
     def _append(self, records: Sequence[Entry]) -> int:
         """Append ``records``, to as many parts as they need."""
+        if self._chunk_line is _chunk_line and sum([len(r[3]) for r in records if r[1] == CHUNK]) >= FLOOD:
+            self._chunk_line = _fast_chunk_line()
         lines = [self._encode(record) for record in records]
         heads = [] if self._size else [self._head()]
         if self._part_limit is None:
@@ -187,19 +188,21 @@ class CaptureWriter:
             text = body.decode()
         except UnicodeDecodeError:
             return _dumps([t, kind, channel, {"b64": b2a_base64(body, newline=False).decode("ascii")}])
-        if self._until_fast > 0:
-            self._until_fast -= len(body)
-            if self._until_fast <= 0:
-                self._chunk_line = _fast_chunk_line()
         return self._chunk_line(t, channel, text)
 
     def _put(self, records: Sequence[Entry], heads: list[bytes], lines: list[bytes]) -> int:
         """Write the lines of ``records`` after those of ``heads``; return how many records are in the file."""
-        data = b"".join([b"\n" if self._torn else b"", *heads, *lines])
+        pieces = [b"\n" if self._torn else b"", *heads, *lines]
+        if sum(map(len, pieces)) < FLOOD:  # one call for many small ones; large ones are not worth a copy
+            pieces = [b"".join(pieces)]
         done = 0
         try:
-            while done < len(data):
-                done += self._write(self._descriptor, data[done:] if done else data)
+            for piece in pieces:
+                rest = piece
+                while rest:
+                    written = self._write(self._descriptor, rest)
+                    done += written
+                    rest = rest[written:]
         except OSError as error:
             self.failure = error
             stored = max(0, self._mend(heads + lines, done) - len(heads))
@@ -267,6 +270,9 @@ def _fast_chunk_line() -> Callable[[int, int | None, str], bytes]:
     """Return a function that does the same several times faster, and takes 40 ms to load."""
     import orjson
 
+    # It works in a buffer eight times the text's size. glibc would map one anew for each chunk, and hand it back; once
+    # a block of this size has been freed, it keeps such buffers (mallopt(3), M_MMAP_THRESHOLD).
+    bytes(4 << 20)
     dumps, newline = orjson.dumps, orjson.OPT_APPEND_NEWLINE
     return lambda t, channel, text: dumps([t, CHUNK, channel, text], None, newline)
 

@@ -253,8 +253,10 @@ def test_both_ways_to_write_a_chunk_are_the_same_to_the_byte(text: str) -> None:
 def test_a_large_capture_changes_over_in_the_middle(tmp_path: Path) -> None:
     path = tmp_path / "a.mcpcap"
     writer = new_writer(path)
-    data = ['{"a":"é"}\n' * 9000] * 20
-    for n, piece in enumerate(data):
-        assert writer.append([(n, "chunk", 0, piece.encode())]) == 1
+    data = ['{"a":"é"}\n' * 4000] * 20
+    records = [(n, "chunk", 0, piece.encode()) for n, piece in enumerate(data)]
+    assert writer.append(records[:2]) == 2
+    assert writer._chunk_line is _chunk_line
+    assert writer.append(records[2:]) == 18
     assert [line[3] for line in lines(path)[1:]] == data
     assert writer._chunk_line is not _chunk_line
