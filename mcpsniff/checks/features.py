@@ -11,7 +11,7 @@ from mcpsniff.protocol.revisions import is_modern, is_published
 
 MOST_FINDINGS: Final = 20
 """Tools of one result that are reported."""
-MOST_NODES: Final = 20_000
+MOST_NODES: Final = 10_000
 """JSON values of one result that are validated; schemas beyond are only looked at from outside."""
 KNOWN_LIMIT: Final = 1_000
 

@@ -90,8 +90,10 @@ def listed(words: list[str], most: int = 5) -> str:
 
 def signal_name(number: int | None) -> str:
     """Such as SIGKILL."""
+    if number is None:
+        return "a signal"
     try:
-        return signal.Signals(number or 0).name
+        return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
 
