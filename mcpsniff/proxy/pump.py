@@ -6,7 +6,7 @@ How a byte travels, and why this is all of it:
    pump does not know what it carries, so nothing it carries can upset it.
 2. The bytes are noted **before** they are written on. A reply is caused by its request, so it cannot be read before
    the request was written, so its note comes after the request's note. What else there is to do for the record is
-   settled **after** the write, while the receiver is busy with the bytes.
+   settled after the write, and not with every message.
 3. `os.write` blocks when the receiver is slow, and so does this thread. That is the whole flow control: nobody
    reads on, the kernel's pipe fills, and the sender feels what it would feel without a pump. Nothing piles up here.
    The other direction has a thread of its own and is not held up.
@@ -21,11 +21,19 @@ import os
 import select
 import sys
 
+from mcpsniff.proxy.recorder import OVERHEAD
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
     from mcpsniff.proxy.recorder import Recorder
+
+SETTLE_AT: "Final" = 32 << 10
+"""Bytes after which the account with the recorder is settled: with every small message it would cost more than that."""
+BULK: "Final" = 32 << 10
+"""Bytes in one read that are no longer a message of a conversation, and may be held up a little in a burst."""
+NOTHING: "Final" = b""
 
 READ_SIZE: "Final" = 65536
 """Bytes per read: what a pipe holds. Larger buffers are mapped anew for each read, which costs more than it saves."""
@@ -73,7 +81,7 @@ class Pump:
         self._recorder = recorder
         self._null = null
         self._keep_sink = keep_sink
-        self._held = b""
+        self._held = NOTHING
         self._cut = False
 
     def run(self) -> str:
@@ -106,37 +114,41 @@ class Pump:
         return len(self._held) + _readable_bytes(self._source)
 
     def _flow(self) -> str:
-        """Read, note, write on, settle; return how it ended."""
+        """Read, note, write on; settle now and then. Return how it ended."""
         read, write, source, sink = os.read, os.write, self._source, self._sink
         note, settle = self._recorder.tap(self._channel), self._recorder.settle
-        while True:
-            try:
-                data = read(source, READ_SIZE)
-            except BlockingIOError:  # whoever shares the descriptor may have made it non-blocking
-                _await(source, select.POLLIN)
-                continue
-            except OSError:
-                return RESET
-            if not data:
-                return EOF
-            if self._cut:
-                return CUT
-            self._held = data
-            noted = note(data)
-            try:
-                written = write(sink, data)
-                if written != len(data):
-                    self._write_rest(data, written)
-            except BlockingIOError:
-                self._write_rest(data, 0)
-            except OSError:
-                return BROKEN
-            finally:
-                # The receiver has the bytes: from here on nobody waits for us.
-                if noted:
-                    settle(len(data))
-            self._held = b""
-            self.passed += len(data)
+        due = 0
+        try:
+            while True:
+                try:
+                    data = read(source, READ_SIZE)
+                except BlockingIOError:  # whoever shares the descriptor may have made it non-blocking
+                    _await(source, select.POLLIN)
+                    continue
+                except OSError:
+                    return RESET
+                if not data:
+                    return EOF
+                if self._cut:
+                    return CUT
+                self._held = data
+                if note(data):
+                    due += len(data) + OVERHEAD
+                try:
+                    written = write(sink, data)
+                    if written != len(data):
+                        self._write_rest(data, written)
+                except BlockingIOError:
+                    self._write_rest(data, 0)
+                except OSError:
+                    return BROKEN
+                self._held = NOTHING
+                self.passed += len(data)
+                if due >= SETTLE_AT:
+                    settle(due, bulk=len(data) >= BULK)
+                    due = 0
+        finally:
+            settle(due, bulk=False)
 
     def _write_rest(self, data: bytes, start: int) -> None:
         """Write what one call did not: the receiver's end is non-blocking, or was nearly full when it was cut."""

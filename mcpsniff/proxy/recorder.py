@@ -1,8 +1,8 @@
 """The wire's side of recording: a queue bounded in bytes that never holds the wire up.
 
-A pump calls `note` (see `Recorder.tap`) before it writes bytes on, and `Recorder.settle` after. `note` is what must
-come first, so that a reply is never recorded before its request: a time stamp, and an append without a lock. All else
-is settled while the receiver is busy with the bytes: the account of the queue, and waking the thread that stores.
+A pump calls `note` (see `Recorder.tap`) before it writes bytes on: a time stamp, and an append without a lock. That
+must come first, so that a reply is never recorded before its request. The account of the queue can wait: it is settled
+after the write, and not for every message.
 
 A burst that is faster than any disk (a 40 MB answer of a local server) is slowed: a pump that carries bulk gives way
 after it has passed its bytes on and before it reads more, but for no more than `COURTESY` seconds until the queue has
@@ -24,11 +24,9 @@ if TYPE_CHECKING:
     """A record to be: t in nanoseconds of the monotonic clock, kind, channel, body."""
 
 LIMIT: "Final" = 6 << 20
-"""Bytes that may wait for the disk, and one read of each pump more; at half of it pumps give way."""
+"""Bytes that may wait for the disk, and what each pump has not settled yet; at half of it pumps give way."""
 COURTESY: "Final" = 1.0
 """Seconds that pumps give way to the disk from one empty queue to the next."""
-BULK: "Final" = 32 << 10
-"""Bytes in one read from which on a pump gives way; messages of a conversation are far smaller, and never held up."""
 NAP: "Final" = 0.02
 """Seconds between two looks at the queue while there is traffic: well under the 50 ms promised to followers."""
 IDLE: "Final" = 1.0
@@ -72,7 +70,7 @@ class Recorder:
     def tap(self, channel: int) -> "Callable[[bytes], bool]":
         """Return the function that notes that bytes arrived on ``channel`` now.
 
-        It says whether they found room, and are to be settled.
+        It says whether they found room, and are to be settled, soon.
         """
         append, clock = self._queue.append, self._clock
 
@@ -84,10 +82,13 @@ class Recorder:
 
         return note
 
-    def settle(self, size: int) -> None:
-        """Account for ``size`` bytes that were noted and have been passed on; give way if they are bulk in a burst."""
+    def settle(self, room: int, *, bulk: bool) -> None:
+        """Account for the room that noted entries take: their bytes and `OVERHEAD` for each.
+
+        The bytes have been passed on. If they came in ``bulk`` and the queue is filling up, this gives way.
+        """
         with self._lock:
-            self._pending += size + OVERHEAD
+            self._pending += room
             if self._pending <= self._pressure:
                 return
             if self._storer == _NAPPING:
@@ -95,7 +96,7 @@ class Recorder:
             if self._pending > self._limit:
                 self._attention = True
             crowded = self._pending > self._limit // 2
-        if crowded and size >= BULK:
+        if crowded and bulk:
             self._give_way()
 
     def mark(self, kind: str, channel: int | None, body: "dict[str, Any]") -> None:

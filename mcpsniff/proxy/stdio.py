@@ -6,6 +6,7 @@ Five threads: one pump each for stdin, stdout and stderr, one that stores, and t
 Nothing here knows MCP, and nothing heavy is imported before the server has been started.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -71,6 +72,7 @@ def wrap(command: "Sequence[str]", options: "Mapping[str, Any]") -> int:
         for descriptor in foreign:  # the server has them now, and decides how long they live
             os.close(descriptor)
         sys.setswitchinterval(SWITCH)
+        gc.disable()  # nothing here makes cycles, and a collection in the middle of a message is a delay
         order = ShutdownOrder(options["grace"])
         status = Session(child, Guardian(child.pid), wakeup, recording, order).run()
     except Exception as error:  # noqa: BLE001 - a bug of ours; the guardian ends the server

@@ -26,7 +26,7 @@ def note(recorder: Recorder, channel: int, *pieces: bytes) -> None:
     tap = recorder.tap(channel)
     for piece in pieces:
         if tap(piece):
-            recorder.settle(len(piece))
+            recorder.settle(len(piece) + OVERHEAD, bulk=len(piece) > 1000)
 
 
 def entries(recorder: Recorder) -> list[tuple[str, int | None, Any]]:
