@@ -21,7 +21,7 @@ import os
 import select
 import sys
 
-from mcpsniff.proxy.recorder import OVERHEAD
+from mcpsniff.proxy.recorder import CHUNK, OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ class Pump:
     def _flow(self) -> str:
         """Read, note, write on; settle now and then. Return how it ended."""
         read, write, source, sink = os.read, os.write, self._source, self._sink
-        note, settle = self._recorder.tap(self._channel), self._recorder.settle
+        recorder, channel = self._recorder, self._channel
+        append, clock, settle = recorder.append, recorder.clock, recorder.settle
         due = 0
         try:
             while True:
@@ -132,7 +133,10 @@ class Pump:
                 if self._cut:
                     return CUT
                 self._held = data
-                if note(data):
+                if recorder.alert:
+                    due += recorder.note(channel, data)
+                else:
+                    append((clock(), CHUNK, channel, data))
                     due += len(data) + OVERHEAD
                 try:
                     written = write(sink, data)

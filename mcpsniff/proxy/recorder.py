@@ -1,8 +1,9 @@
 """The wire's side of recording: a queue bounded in bytes that never holds the wire up.
 
-A pump calls `note` (see `Recorder.tap`) before it writes bytes on: a time stamp, and an append without a lock. That
-must come first, so that a reply is never recorded before its request. The account of the queue can wait: it is settled
-after the write, and not for every message.
+What passes is noted before it is written on, so that a reply is never recorded before its request. To note is to append
+``(clock(), CHUNK, channel, data)`` to the queue, without a lock. `Recorder.note` does it with care; while there is no
+`Recorder.alert`, a pump does it by itself, since on the way of a message a call is a noticeable part of the cost. The
+account of the queue is settled later, after the write, and not for every message.
 
 A burst that is faster than any disk (a 40 MB answer of a local server) is slowed: a pump that carries bulk gives way
 after it has passed its bytes on and before it reads more, but for no more than `COURTESY` seconds until the queue has
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     type Entry = tuple[int, str, int | None, Any]
     """A record to be: t in nanoseconds of the monotonic clock, kind, channel, body."""
 
+CHUNK: "Final" = "chunk"
 LIMIT: "Final" = 6 << 20
 """Bytes that may wait for the disk, and what each pump has not settled yet; at half of it pumps give way."""
 COURTESY: "Final" = 1.0
@@ -42,8 +44,8 @@ _AWAKE, _NAPPING, _ASLEEP = range(3)
 class Recorder:
     """Collects what passes on all channels of one run.
 
-    `tap`, `settle`, `mark` and `discard` may be called from any thread; they do not raise, nor does what `tap` returns,
-    and but for `settle` they do not wait. The other methods are for the one thread that stores.
+    `note`, `settle`, `mark` and `discard` may be called from any thread; they do not raise, and all but `settle` do not
+    wait. The other methods are for the one thread that stores.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -51,12 +53,13 @@ class Recorder:
         """The wall clock at t = 0, in nanoseconds since the epoch."""
         self.zero_ns = time.monotonic_ns()
         """The monotonic clock at that moment."""
-        self._clock = time.monotonic_ns
+        self.clock = time.monotonic_ns
         self._limit = limit
         self._pressure = min(PRESSURE, limit // 2)
         self._queue: list[Entry] = []
-        self._attention = False
-        """A tap must look closer: the queue is or was full, the storing thread sleeps, or nothing is recorded."""
+        self.append: Callable[[Entry], None] = self._queue.append
+        self.alert = False
+        """Appending needs care: the queue is or was full, the storing thread sleeps, or nothing is to be recorded."""
         self._lock = allocate_lock()  # guards what follows
         self._pending = 0
         self._courtesy = COURTESY
@@ -67,20 +70,21 @@ class Recorder:
         self._bell = allocate_lock()  # released: rung
         self._bell.acquire()
 
-    def tap(self, channel: int) -> "Callable[[bytes], bool]":
-        """Return the function that notes that bytes arrived on ``channel`` now.
-
-        It says whether they found room, and are to be settled, soon.
-        """
-        append, clock = self._queue.append, self._clock
-
-        def note(data: bytes) -> bool:
-            if self._attention:
-                return self._note_with_care(channel, data)
-            append((clock(), "chunk", channel, data))
-            return True
-
-        return note
+    def note(self, channel: int, data: bytes) -> int:
+        """Note that ``data`` arrived on ``channel`` now; return the room it takes, which is to be settled."""
+        with self._lock:
+            if self._off:
+                return 0
+            room = len(data) + OVERHEAD
+            if self._pending + room > self._limit:
+                self._lost[channel] = self._lost.get(channel, 0) + len(data)
+                return 0
+            self._admit_gap(channel)
+            self.append((self.clock(), CHUNK, channel, data))
+            if self._storer == _ASLEEP:
+                self._wake()
+            self.alert = bool(self._lost)
+            return room
 
     def settle(self, room: int, *, bulk: bool) -> None:
         """Account for the room that noted entries take: their bytes and `OVERHEAD` for each.
@@ -94,7 +98,7 @@ class Recorder:
             if self._storer == _NAPPING:
                 self._wake()
             if self._pending > self._limit:
-                self._attention = True
+                self.alert = True
             crowded = self._pending > self._limit // 2
         if crowded and bulk:
             self._give_way()
@@ -106,14 +110,14 @@ class Recorder:
                 return
             if channel is not None:
                 self._admit_gap(channel)
-            self._queue.append((self._clock(), kind, channel, body))
+            self.append((self.clock(), kind, channel, body))
             if self._storer == _ASLEEP:
                 self._wake()
 
     def discard(self) -> None:
         """Record nothing, now and later."""
         with self._lock:
-            self._off = self._attention = True
+            self._off = self.alert = True
             self._pending, self._lost = 0, {}
             self._queue.clear()
 
@@ -122,7 +126,7 @@ class Recorder:
         with self._lock:
             for channel in list(self._lost):
                 self._admit_gap(channel)
-            self._off = self._attention = self._closing = True
+            self._off = self.alert = self._closing = True
             self._wake()
 
     def take(self) -> "tuple[list[Entry], bool]":
@@ -153,23 +157,9 @@ class Recorder:
             if self._closing:
                 return
             self._storer = _ASLEEP if deep else _NAPPING
-            self._attention = self._attention or deep
+            self.alert = self.alert or deep
         self._bell.acquire(timeout=IDLE if deep else NAP)
         self._storer = _AWAKE
-
-    def _note_with_care(self, channel: int, data: bytes) -> bool:
-        with self._lock:
-            if self._off:
-                return False
-            if self._pending + len(data) + OVERHEAD > self._limit:
-                self._lost[channel] = self._lost.get(channel, 0) + len(data)
-                return False
-            self._admit_gap(channel)
-            self._queue.append((self._clock(), "chunk", channel, data))
-            if self._storer == _ASLEEP:
-                self._wake()
-            self._attention = bool(self._lost)
-            return True
 
     def _give_way(self) -> None:
         """Let the storing thread catch up, within the courtesy that is left."""
@@ -184,7 +174,7 @@ class Recorder:
         """Queue the gap record of what was lost on ``channel``, if anything was."""
         lost = self._lost.pop(channel, 0)
         if lost:
-            self._queue.append((self._clock(), "gap", channel, {"bytes": lost, "why": "queue"}))
+            self.append((self.clock(), "gap", channel, {"bytes": lost, "why": "queue"}))
 
     def _wake(self) -> None:
         """Ring the bell, unless it has been rung already. The lock is held, so nobody else does at the same time."""

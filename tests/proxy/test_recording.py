@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.capture.writer import CaptureWriter
-from mcpsniff.proxy.recorder import OVERHEAD, Recorder
+from mcpsniff.proxy.recorder import CHUNK, OVERHEAD, Recorder
 from mcpsniff.proxy.recording import write_transcript
 from mcpsniff.proxy.storing import FIRST_PAUSE, Storing
 from tests.proxy.wrapped import REPO, Captured, environment, wait_for
@@ -23,10 +23,13 @@ HEADER = {"run": "R", "started": "2026-11-29T10:00:00.000000Z"}
 
 def note(recorder: Recorder, channel: int, *pieces: bytes) -> None:
     """Note pieces as a pump does."""
-    tap = recorder.tap(channel)
     for piece in pieces:
-        if tap(piece):
-            recorder.settle(len(piece) + OVERHEAD, bulk=len(piece) > 1000)
+        if recorder.alert:
+            room = recorder.note(channel, piece)
+        else:
+            recorder.append((recorder.clock(), CHUNK, channel, piece))
+            room = len(piece) + OVERHEAD
+        recorder.settle(room, bulk=len(piece) > 1000)
 
 
 def entries(recorder: Recorder) -> list[tuple[str, int | None, Any]]:
@@ -103,7 +106,7 @@ def test_a_sleeping_storer_is_woken_by_the_first_note() -> None:
 
     threading.Thread(target=sleep, daemon=True).start()
     assert not woken.wait(0.05)
-    assert recorder.tap(0)(b"x")  # before it is settled: the receiver may never take it
+    assert recorder.note(0, b"x")  # before it is settled: the receiver may never take it
     assert woken.wait(10)
 
 
