@@ -85,6 +85,8 @@ class Conversation:
         self.tools: dict[str, dict[str, Any]] = {}
         self.initialize_answered = False
         """True once the server has answered ``initialize`` with a result."""
+        self.initialized = False
+        """True once the client has sent ``notifications/initialized``, be it too early."""
         self.early_requests = 0
         """Requests of the client before ``initialize`` (pings and probes aside)."""
         self.unconfirmed_requests = 0
@@ -160,7 +162,9 @@ class Conversation:
             self._request(message)
         elif message.kind == NOTIFICATION:
             if message.method == "notifications/initialized" and message.direction == "c2s":
-                self._enter("initialized")
+                self.initialized = True
+                if self.initialize_answered:
+                    self._enter("initialized")
         elif asked is not None and message.kind == RESPONSE:
             self._result(message, asked.method)
         elif asked is not None and message.kind == ERROR and asked.method == "initialize":
@@ -196,7 +200,7 @@ class Conversation:
         elif message.method == "initialize":
             self.era = LEGACY_ERA
             self.initialize_at = message.t
-            self.initialize_answered = False
+            self.initialize_answered = self.initialized = False
             self.requested_revision = _text(message.params.get("protocolVersion"))
             self.client_info = _object(message.params.get("clientInfo"))
             self.client_capabilities = _object(message.params.get("capabilities"))
@@ -222,6 +226,8 @@ class Conversation:
             self.server_info = _object(result.get("serverInfo"))
             self.server_capabilities = _object(result.get("capabilities"))
             self.instructions = _text(result.get("instructions"))
+            if self.initialized:  # a client that did not wait for the result
+                self._enter("initialized")
         elif method == "server/discover":
             self.server_capabilities = _object(result.get("capabilities"))
             self.instructions = _text(result.get("instructions"))
