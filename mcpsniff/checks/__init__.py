@@ -43,6 +43,7 @@ JSONRPC: Final = "jsonrpc"
 LIFECYCLE: Final = "lifecycle"
 ORDERING: Final = "ordering"
 FEATURES: Final = "features"
+TIMING: Final = "timing"
 RECORDER: Final = "recorder"
 
 CLIENT: Final = "client"
@@ -333,6 +334,7 @@ def load() -> dict[str, Check]:
         progress,
         recorder,
         text,
+        timing,
     )
 
     return REGISTRY

@@ -22,6 +22,7 @@ from mcpsniff.checks import (
     RECORDER,
     REGISTRY,
     SEVERITIES,
+    TIMING,
     WARNING,
     Check,
     Finding,
@@ -39,7 +40,7 @@ from mcpsniff.wire.frames import Frame
 from tests.dialogue import Played, blocks, play
 
 CHECKS = sorted(load().values(), key=lambda check: check.code)
-GROUPS = {"1": FRAMING, "2": JSONRPC, "3": LIFECYCLE, "4": ORDERING, "6": FEATURES, "9": RECORDER}
+GROUPS = {"1": FRAMING, "2": JSONRPC, "3": LIFECYCLE, "4": ORDERING, "6": FEATURES, "8": TIMING, "9": RECORDER}
 FAULTY = (Path(__file__).parent / "faulty_session.md").read_text(encoding="utf-8")
 
 
@@ -57,7 +58,7 @@ def test_these_checks_are_there() -> None:
         *(f"MCP{n}" for n in range(101, 120)),
         *(f"MCP{n}" for n in range(201, 218)),
         *(f"MCP{n}" for n in range(401, 413)),
-        *("MCP301", "MCP304", "MCP305", "MCP421", "MCP422", "MCP430", "MCP603"),
+        *("MCP301", "MCP304", "MCP305", "MCP421", "MCP422", "MCP430", "MCP603", "MCP801"),
         *("MCP901", "MCP902", "MCP903", "MCP904"),
     }
     assert len({check.name for check in CHECKS}) == len(CHECKS)
