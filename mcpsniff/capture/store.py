@@ -7,6 +7,7 @@ comes before the platform's default. Listing and finding captures is `mcpsniff.c
 Importing this module is cheap; what only some paths need (tomllib, platformdirs) is loaded there.
 """
 
+import fcntl
 import os
 import re
 import stat
@@ -18,7 +19,16 @@ from typing import Final
 from mcpsniff.capture.labels import default_label, safe_label, shown
 from mcpsniff.errors import CaptureError
 
-__all__ = ["SUFFIX", "capture_folder", "config_file", "default_label", "new_capture_file", "part_path", "safe_label"]
+__all__ = [
+    "SUFFIX",
+    "capture_folder",
+    "config_file",
+    "default_label",
+    "is_being_written",
+    "new_capture_file",
+    "part_path",
+    "safe_label",
+]
 
 SUFFIX: Final = ".mcpcap"
 ENVIRONMENT: Final = "MCPSNIFF_DIR"
@@ -114,6 +124,7 @@ def new_capture_file(
         descriptor, got = _create(path)
     except (OSError, ValueError) as error:
         raise CaptureError(f"cannot create the capture {shown(path)}: {reason(error)}") from None
+    _claim(descriptor)
     if output and got != path:
         warn(f"{shown(path)} exists and is kept; this capture goes to {shown(got)}")
     return descriptor, got
@@ -126,9 +137,44 @@ def new_part_file(path: str, part: int) -> tuple[int, str]:
     """
     target = part_path(path, part)
     try:
-        return os.open(target, _FLAGS, 0o600), target
+        descriptor = os.open(target, _FLAGS, 0o600)
     except (OSError, ValueError) as error:
         raise CaptureError(f"cannot create the capture part {shown(target)}: {reason(error)}") from None
+    _claim(descriptor)
+    return descriptor, target
+
+
+def is_being_written(path: str) -> bool:
+    """Return whether a recorder still holds the capture file at ``path``: however it ends, the system lets go of it.
+
+    False where this cannot be known: no such file, or a file system without locks.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _claim(descriptor: int) -> None:
+    """Let others see that this file is being written, for as long as the descriptor is open."""
+    for _ in range(5):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.001)  # somebody is looking at this very moment
+        except OSError:
+            return
+        else:
+            return
 
 
 def reason(error: OSError | ValueError) -> str:

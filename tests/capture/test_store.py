@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from mcpsniff.capture import store
 from mcpsniff.capture.labels import LONGEST, default_label, safe_label, shown
-from mcpsniff.capture.store import bare_folder, capture_folder, config_file, new_capture_file, part_path, split_part
+from mcpsniff.capture.store import (
+    bare_folder,
+    capture_folder,
+    config_file,
+    is_being_written,
+    new_capture_file,
+    part_path,
+    split_part,
+)
 from mcpsniff.errors import CaptureError
 
 NAME = re.compile(r"(.+)-\d{8}T\d{6}\.\d{3}Z-\d+(-\d+)?\.mcpcap")
@@ -331,3 +339,34 @@ def test_importing_the_store_loads_nothing_heavy() -> None:
     loaded = set(result.stdout.split())
     assert "mcpsniff.capture.store" in loaded
     assert not loaded & {"pathlib", "json", "orjson", "platformdirs", "tomllib", "typing_extensions", "datetime"}
+
+
+def test_a_capture_is_being_written_as_long_as_its_recorder_holds_it(tmp_path: Path) -> None:
+    descriptor, path = new_capture_file(str(tmp_path), None, "x", [])
+
+    assert is_being_written(path)
+    assert is_being_written(path)
+    os.close(descriptor)
+    assert not is_being_written(path)
+    assert not is_being_written(str(tmp_path / "nothing"))
+
+
+def test_a_recorder_that_is_killed_lets_go_of_its_capture(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from mcpsniff.capture.store import new_capture_file, new_part_file\n"
+        "_, path = new_capture_file(sys.argv[1], None, 'x', [])\n"
+        "_, part = new_part_file(path, 2)\n"
+        "print(path, part, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdout is not None
+        path, part = recorder.stdout.readline().split()
+        seen = (is_being_written(path), is_being_written(part))
+        recorder.kill()
+        recorder.wait()
+
+    assert seen == (True, True)
+    assert not is_being_written(path)
+    assert not is_being_written(part)
