@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 NOT_EXECUTABLE: "Final" = 126
 NOT_FOUND: "Final" = 127
 """What a shell exits with."""
+PIPE_SIZE: "Final" = 256 << 10
+"""Bytes that the server's stdout holds; four times the usual."""
 
 _COERCED: "Final" = frozenset({"C.UTF-8", "C.utf8", "UTF-8"})
 _RESTORED: "Final" = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -56,6 +58,7 @@ class Child:
         for end in theirs:
             os.close(end)
         self.stdin, self.stdout, self.stderr = pipes[0][1], pipes[1][0], pipes[2][0]
+        _widen(self.stdout)
         self.status: int | None = None
         """What `os.waitpid` said; None while the process runs."""
 
@@ -111,6 +114,16 @@ def _given_ctype(now: str) -> "str | None":
         return None if by_python else now
     found = [line[len(b"LC_CTYPE=") :] for line in lines if line.startswith(b"LC_CTYPE=")]
     return os.fsdecode(found[0]) if found else None
+
+
+def _widen(pipe: int) -> None:
+    """Let a server that says much write on while its last words are passed on (Linux; elsewhere pipes grow)."""
+    import fcntl
+
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    except (AttributeError, OSError):  # no such call; or the user's allowance of pipe memory is used up
+        return
 
 
 def inheritable_descriptors() -> "list[int]":

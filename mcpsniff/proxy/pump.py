@@ -90,11 +90,12 @@ class Pump:
         try:
             outcome = self._flow()
         finally:
+            # Known here before the receiver can know it: what the receiver does about it comes after.
+            self.outcome = CUT if self._cut else outcome
             # The sink first: the end of the stream is news for the receiver.
             if not self._keep_sink:
                 retire(self._sink, self._null)
             retire(self._source, self._null)
-            self.outcome = CUT if self._cut else outcome
         return self.outcome
 
     def cut(self) -> None:

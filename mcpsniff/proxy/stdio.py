@@ -164,7 +164,7 @@ class Session:
     def _stream_ended(self, channel: int, now: float) -> None:
         outcome = self._pumps[channel].outcome
         if channel == STDIN:
-            if self._stdout_ended_at is not None:  # the client leaves because of it: keep the order of the two ends
+            if self._pumps[STDOUT].outcome == EOF:  # the client leaves because of it: keep the order of the two ends
                 self._close(STDOUT, how="eof")
             if outcome == BROKEN:
                 self._close(STDIN, how="aborted", error=SERVER_CLOSED)
