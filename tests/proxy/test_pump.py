@@ -199,3 +199,18 @@ def test_a_source_that_fails_ends_the_stream(number: int, monkeypatch: pytest.Mo
         other = Pump(line.source, line.sink, 0, Recorder(), os.open(os.devnull, os.O_RDWR))
         monkeypatch.setattr(os, "read", failing)
         assert other.run() == "reset"
+
+
+def test_the_end_is_known_here_before_the_receiver_can_react_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: list[str | None] = []
+    with a_line() as line:
+
+        def watched(descriptor: int, null: int) -> None:
+            known.append(line.pump.outcome)
+            retire(descriptor, null)
+
+        monkeypatch.setattr("mcpsniff.proxy.pump.retire", watched)
+        line.close(line.feed)
+        line.thread.join(10)
+
+    assert known == [EOF, EOF]
