@@ -132,7 +132,6 @@ class Decoder:
         elif not channel.closed:
             close.open_requests = self.exchanges.open_requests(OTHER[ended])
             self._unanswered += close.open_requests if ended == "s2c" else 0
-        close.after_client_eof = self._client_eof is not None
         channel.closed = True
         self._emit(out, close, record.t)
         self.conversation.end(close)

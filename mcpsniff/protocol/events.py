@@ -37,7 +37,6 @@ class Close:
     """Signals that mcpsniff sent or passed on before the end, such as ``TERM``."""
     open_requests: int = 0
     """Requests that this end left without an answer."""
-    after_client_eof: bool = False
     spans: tuple[Span, ...] = ()
     n: int = 0
     t: int = 0
