@@ -63,6 +63,7 @@ class Pump:
         "_recorder",
         "_sink",
         "_source",
+        "ended_ns",
         "outcome",
         "passed",
     )
@@ -75,6 +76,8 @@ class Pump:
         """Bytes written so far."""
         self.outcome: str | None = None
         """None while it runs, then EOF, RESET, BROKEN or CUT."""
+        self.ended_ns = 0
+        """When that was, by the recorder's clock; whatever the end caused on the other side is later."""
         self._source = source
         self._sink = sink
         self._channel = channel
@@ -91,6 +94,7 @@ class Pump:
             outcome = self._flow()
         finally:
             # Known here before the receiver can know it: what the receiver does about it comes after.
+            self.ended_ns = self._recorder.clock()
             self.outcome = CUT if self._cut else outcome
             # The sink first: the end of the stream is news for the receiver.
             if not self._keep_sink:

@@ -164,8 +164,9 @@ class Session:
     def _stream_ended(self, channel: int, now: float) -> None:
         outcome = self._pumps[channel].outcome
         if channel == STDIN:
-            if self._pumps[STDOUT].outcome == EOF:  # the client leaves because of it: keep the order of the two ends
-                self._close(STDOUT, how="eof")
+            stdout = self._pumps[STDOUT]
+            if stdout.outcome == EOF and stdout.ended_ns < self._pumps[STDIN].ended_ns:
+                self._close(STDOUT, how="eof")  # the client leaves because of it: keep the order of the two ends
             if outcome == BROKEN:
                 self._close(STDIN, how="aborted", error=SERVER_CLOSED)
             else:

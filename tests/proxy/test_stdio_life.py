@@ -373,3 +373,16 @@ def test_a_missing_standard_stream_upsets_nothing(tmp_path: Path, closed: int) -
         assert done.stdout == b"out\n"
     if closed != 2:
         assert b"err\n" in done.stderr
+
+
+@pytest.mark.parametrize("server_first", [False, True])
+def test_the_order_of_the_two_ends_is_kept(tmp_path: Path, server_first: bool) -> None:
+    """Who left first is what tells a server that died from a client that was done."""
+    command = ["sh", "-c", "exec >&-; read x; exit 3"] if server_first else ["cat"]
+    with Wrapped(tmp_path, command) as wrapped:
+        if server_first:
+            assert wrapped.read_all() == b""
+        wrapped.stdin.close()
+        assert wrapped.wait() == (3 if server_first else 0)
+    closes = [record[2] for record in wrapped.capture().records if record[1] == "close" and record[2] != 2]
+    assert closes == ([1, 0, 1] if server_first else [0, 1])
