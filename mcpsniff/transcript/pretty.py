@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from mcpsniff.transcript.safe import visible_json
+from mcpsniff.transcript.safe import cells, visible_json
 
 type Segment = tuple[str, str]
 """A role (how it is to look) and a piece of text that is safe to show."""
@@ -31,6 +31,7 @@ DEEPEST: Final = 32
 """Containers nested deeper stand on one line, however long."""
 EMBEDDED_LIMIT: Final = 1_000_000
 """Characters of a string up to which it is looked at for being JSON."""
+_SHORT: Final = 1000
 
 _TOKEN: Final = re.compile(
     r"[ \t\r\n]*+"
@@ -44,7 +45,7 @@ _JSON_START: Final = re.compile(r'"(?:\\[nrt]|\s)*[{\[]')
 
 
 def pretty(text: str, width: int, longest: int | None = None) -> Iterator[Line]:
-    """Lay out a JSON text in lines of about ``width`` characters.
+    """Lay out a JSON text in lines of about ``width`` terminal cells.
 
     Strings longer than ``longest`` characters are cut, and what was left out is counted behind them. Text that is no
     JSON token ends the layout: the rest is given as it is, on one line. Never raises, whatever the text.
@@ -165,7 +166,7 @@ class _Layout:
 
     def _add(self, role: str, piece: str) -> None:
         self._line.append((role, piece))
-        self._used += len(piece)
+        self._used += _extent(piece)
 
     def _break(self) -> Line:
         line, self._line = self._line, self._indented()
@@ -177,7 +178,7 @@ class _Layout:
 
 
 def _inline(text: str, start: int, room: int | None, look_inside: bool) -> tuple[Line, int] | None:
-    """The container at ``start`` on one line and where it ends; None if it takes more than ``room`` characters.
+    """The container at ``start`` on one line and where it ends; None if it takes more than ``room`` cells.
 
     Without a limit the rest of a text that ends inside the container is its end.
     """
@@ -197,13 +198,18 @@ def _inline(text: str, start: int, room: int | None, look_inside: bool) -> tuple
             after_name = ""
         piece = word + " " if kind in ("comma", "colon") else visible_json(word)
         segments.append((_role(text, kind, position), piece))
-        used += len(piece)
+        used += _extent(piece)
         if room is not None and used > room:
             return None
         depth += (kind == "open") - (kind == "close")
         if depth == 0:
             return segments, position
     return (segments, position) if room is None else None
+
+
+def _extent(piece: str) -> int:
+    """Cells that a piece takes; of a long one its characters, since it fits on no line either way."""
+    return cells(piece) if len(piece) <= _SHORT else len(piece)
 
 
 def _role(text: str, kind: str, position: int) -> str:

@@ -11,7 +11,18 @@ from collections.abc import Callable
 from typing import Final
 
 # Printable by the tables of Unicode, and yet invisible: fillers, joiners and the selectors that smuggle data.
-_INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\uffa0\U000e0100-\U000e01ef]")
+_INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# What Unicode calls Extended_Pictographic (emoji-data.txt), in as few ranges as tell it from text.
+_PICTOGRAPH: Final = re.compile(
+    "[\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa"
+    "\u24c2\u25aa\u25ab\u25b6\u25c0\u25fb-\u25fe\u2600-\u27bf\u2934\u2935\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff]"
+)
+_JOINER: Final = "\u200d"
+_AS_PICTURE: Final = "\ufe0f"
+_SKIN: Final = re.compile("[\U0001f3fb-\U0001f3ff]")
 _BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e]")
 _SHORT: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>#|~&!$@])")
@@ -26,6 +37,15 @@ def visible(text: str) -> str:
 def visible_json(text: str) -> str:
     r"""The same for a piece of JSON text: escapes are spelt as JSON has them, ``\u001b``."""
     return _escaped(text, _json_escape)
+
+
+def cells(text: str) -> int:
+    """Columns that ``text`` takes on a terminal; East Asian characters and emoji take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def shortened(text: str, limit: int) -> str:
@@ -70,9 +90,22 @@ def _shows(character: str) -> bool:
     return unicodedata.category(character) == "Zs"
 
 
+def _is_part_of_a_picture(match: re.Match[str]) -> bool:
+    """True for what makes one picture of several: a joiner between two, the selector after one (Unicode TS 51)."""
+    text, at = match.string, match.start()
+    if at == 0 or text[at] not in (_JOINER, _AS_PICTURE):
+        return False
+    before = at - 1
+    if text[at] == _AS_PICTURE:
+        return bool(_PICTOGRAPH.match(text, before))
+    if before and (text[before] == _AS_PICTURE or _SKIN.match(text, before)):
+        before -= 1
+    return bool(_PICTOGRAPH.match(text, before) and _PICTOGRAPH.match(text, at + 1))
+
+
 def _python_escape(match: re.Match[str]) -> str:
     character = match[0]
-    if _shows(character):
+    if _shows(character) or _is_part_of_a_picture(match):
         return character
     code = ord(character)
     if character in _SHORT:
@@ -82,7 +115,7 @@ def _python_escape(match: re.Match[str]) -> str:
 
 def _json_escape(match: re.Match[str]) -> str:
     character = match[0]
-    if _shows(character):
+    if _shows(character) or _is_part_of_a_picture(match):
         return character
     if character in _SHORT:
         return _SHORT[character]

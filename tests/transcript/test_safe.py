@@ -26,11 +26,27 @@ from tests.transcript.rendering import markdown, text
         ("\ud800", "\\ud800"),
         ("\U000e0041\U000e0100", "\\U000e0041\\U000e0100"),
         ("\u3164\u2800", "\\u3164\\u2800"),
+        ("\U0001f469\u200d\U0001f469\u200d\U0001f467", "\U0001f469\u200d\U0001f469\u200d\U0001f467"),
+        ("\U0001f3f3\ufe0f\u200d\U0001f308", "\U0001f3f3\ufe0f\u200d\U0001f308"),
+        ("\U0001f469\U0001f3fd\u200d\U0001f52c", "\U0001f469\U0001f3fd\u200d\U0001f52c"),
+        ("\u2600\ufe0f sun", "\u2600\ufe0f sun"),
+        ("\U0001f469\u200d", "\U0001f469\\u200d"),
+        ("\u200d\U0001f469", "\\u200d\U0001f469"),
+        ("\U0001f469\u200d\u200d\U0001f467", "\U0001f469\\u200d\\u200d\U0001f467"),
+        ("\U0001f469\u200dx", "\U0001f469\\u200dx"),
+        ("x\ufe0f\u200d\U0001f469", "x\\ufe0f\\u200d\U0001f469"),
+        ("\u2600\ufe0f\ufe0f\ufe00", "\u2600\ufe0f\\ufe0f\\ufe00"),
         ("a\u3000b\u00a0c", "a\u3000b\u00a0c"),
     ],
 )
 def test_what_does_not_show_is_spelt(hostile: str, shown: str) -> None:
     assert visible(hostile) == shown
+
+
+def test_a_picture_of_several_stays_whole_in_json_too() -> None:
+    family = '"\U0001f469\u200d\U0001f469\u200d\U0001f467"'
+    assert visible_json(family) == family
+    assert visible_json('"a\u200db"') == '"a\\u200db"'
 
 
 def test_in_json_it_is_spelt_as_json_has_it() -> None:
@@ -40,7 +56,8 @@ def test_in_json_it_is_spelt_as_json_has_it() -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_only_printable_characters_are_left(hostile: str) -> None:
     for made in (visible(hostile), visible_json(hostile)):
-        assert not {unicodedata.category(c) for c in made} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+        joined = re.sub("(?<=[^\x20-\x7e])\u200d(?=[^\x20-\x7e])", "", made)
+        assert not {unicodedata.category(c) for c in joined} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 @given(st.text())
