@@ -1,11 +1,10 @@
 """The end of a transcript: what the session comes to, as lines; the Markdown form has the same in a fenced block."""
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-from mcpsniff.checks import REGISTRY
-from mcpsniff.protocol.exchanges import OPEN
-from mcpsniff.transcript.layout import cells, flowed, wrapped
+from mcpsniff.protocol.exchanges import ABANDONED, CANCELLED, OPEN, Exchange
+from mcpsniff.transcript.layout import cells, fitted, flowed, wrapped
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.safe import shortened, visible
 from mcpsniff.transcript.summary import Calls, Fault, Summary
@@ -21,6 +20,33 @@ _KINDS: Final = {
     "batch": ("batch", "batches"),
     "invalid": ("invalid", "invalid"),
 }
+
+_COME_TO: Final = {OPEN: "still open after", ABANDONED: "no answer in", CANCELLED: "cancelled after"}
+
+
+class Column(NamedTuple):
+    """A column of the table of methods."""
+
+    title: str
+    room: int
+    role: str
+    value: Callable[[Calls], str]
+
+
+def _latency(percent: float) -> Callable[[Calls], str]:
+    return lambda calls: duration(calls.latencies.percentile(percent)) if calls.latencies.count else ""
+
+
+COLUMNS: Final = (
+    Column("calls", 7, "plain", lambda calls: f"{calls.count}"),
+    Column("failed", 7, "bad", lambda calls: f"{calls.failed or ''}"),
+    Column("no answer", 10, "bad", lambda calls: f"{calls.unanswered or ''}"),
+    Column("p50", 10, "latency", _latency(50)),
+    Column("p95", 10, "latency", _latency(95)),
+    Column("max", 10, "latency", lambda calls: duration(calls.latencies.largest) if calls.latencies.count else ""),
+)
+"""The most important first: what finds no room is left out."""
+NARROWEST_NAME: Final = 8
 
 
 def closing_lines(summary: Summary, width: int) -> Iterator[Line]:
@@ -47,14 +73,17 @@ def finding_lines(summary: Summary, width: int) -> Iterator[Line]:
 
 
 def _fault(fault: Fault, width: int) -> Iterator[Line]:
-    first, severity = fault.first, fault.severity
+    first = fault.first
     times = f" ×{fault.count:,}" if fault.count > 1 else ""
-    head = (severity, f"{MARKS.get(severity, '•')} {first.code} {visible(first.name)}{times}")
+    head = (first.severity, f"{MARKS.get(first.severity, '•')} {first.code} {visible(first.name)}{times}")
     yield from flowed([[head], [("remark", f"  {places(fault)}, by {blamed(first.blame)}")]], width, 2)
-    check = REGISTRY.get(first.code)
-    text = first.text if fault.count == 1 or check is None or not check.summary else check.summary
-    for line in wrapped(visible(text), width - 4):
+    for line in wrapped(f"{visible(first.text)}{and_more(fault)}", width - 4):
         yield [("", "    "), ("plain", line)]
+
+
+def and_more(fault: Fault) -> str:
+    """What follows the text of the first of several findings."""
+    return f" (and {fault.count - 1:,} more like it)" if fault.count > 1 else ""
 
 
 def places(fault: Fault, show: Callable[[int], str] = "#{}".format) -> str:
@@ -83,42 +112,25 @@ def _counts(summary: Summary, width: int) -> Iterator[Line]:
 def _latencies(summary: Summary, width: int) -> Iterator[Line]:
     if not summary.methods:
         return
-    names = min(max(_widest(summary), 12), max(width - 50, 12))
+    columns: list[Column] = []
+    for column in COLUMNS:
+        if 4 + NARROWEST_NAME + sum(one.room for one in columns) + column.room <= width:
+            columns.append(column)
+    names = min(max(_widest(summary), 12), max(width - 4 - sum(one.room for one in columns), NARROWEST_NAME))
     yield []
-    yield [
-        (
-            "label",
-            f"  {'method':<{names}}  {'calls':>6} {'failed':>6} {'p50':>9} {'p95':>9} {'max':>9}"[
-                : width if width >= 60 else names + 27
-            ],
-        )
-    ]
+    yield [("label", f"  {'method':<{names}} {''.join(f'{column.title:>{column.room}}' for column in columns)}")]
     busiest = sorted(summary.methods.items(), key=lambda item: (item[0][0], -item[1].count, item[0][1]))
     for (direction, method), calls in busiest:
         arrow = "" if direction == "c2s" else "← "
-        yield _latency_line(arrow + visible(method), calls, names, width)
+        yield _latency_line(arrow + visible(method), calls, names, columns)
         for target, part in sorted(calls.targets.items(), key=lambda item: (-item[1].count, item[0])):
-            yield _latency_line("  " + visible(target), part, names, width)
+            yield _latency_line("  " + visible(target), part, names, columns)
 
 
-def _latency_line(name: str, calls: Calls, names: int, width: int) -> Line:
-    name = shortened(name, names)
-    padded = name + " " * max(names - cells(name), 0)
-    timed = calls.latencies
-    figures = [duration(timed.percentile(50)), duration(timed.percentile(95)), duration(timed.largest)]
-    shown = " ".join(f"{figure if timed.count else '':>9}" for figure in figures)
-    failed = f"{calls.failed or '':>6}"
-    line: Line = [
-        ("plain", f"  {padded}  "),
-        ("plain", f"{calls.count:>6} "),
-        ("bad", failed),
-        ("latency", f" {shown}"),
-    ]
-    return (
-        line
-        if width >= 60
-        else [("plain", f"  {padded}  {calls.count:>6} {failed} {figures[0] if timed.count else '':>9}")]
-    )
+def _latency_line(name: str, calls: Calls, names: int, columns: list[Column]) -> Line:
+    name = fitted(name, names)
+    line: Line = [("plain", f"  {name}{' ' * (names - cells(name))} ")]
+    return line + [(column.role, f"{column.value(calls):>{column.room}}") for column in columns]
 
 
 def _widest(summary: Summary) -> int:
@@ -128,20 +140,22 @@ def _widest(summary: Summary) -> int:
 
 
 def _unanswered(summary: Summary, width: int) -> Iterator[Line]:
-    waiting = summary.waiting
-    if waiting:
-        yield []
-        yield [("heading", f"{count(waiting, 'request')} without an answer")]
-    for exchange in summary.unanswered:
+    yield from _requests(summary.unanswered, summary.waiting, "without an answer", summary.last_t, width)
+    yield from _requests(summary.cancelled_first, summary.cancelled, "cancelled", summary.last_t, width)
+
+
+def _requests(named: list[Exchange], total: int, what: str, now: int, width: int) -> Iterator[Line]:
+    """How many requests came to no answer, and the first of them by name."""
+    if not total:
+        return
+    yield []
+    yield [("heading", fitted(f"{count(total, 'request')} {what}", width))]
+    for exchange in named:
         about = f" {visible(exchange.target)}" if exchange.target else ""
-        state = (
-            "still open" if exchange.state == OPEN else f"given up after {duration(exchange.t - exchange.t_request)}"
-        )
+        waited = max((now if exchange.state == OPEN else exchange.t) - exchange.t_request, 0)
+        came_to = f"{_COME_TO[exchange.state]} {duration(waited)}" if waited else exchange.state
         request = ("plain", f"#{exchange.request} {visible(exchange.method)}{about}")
-        remark = ("remark", f"  id {shortened(visible(exchange.id), 20)}, {state}")
+        remark = ("remark", f"  id {shortened(visible(exchange.id), 20)}, {came_to}")
         yield from flowed([[request], [remark]], width, 2)
-    if waiting > len(summary.unanswered):
-        yield [("remark", f"  and {waiting - len(summary.unanswered):,} more")]
-    if summary.cancelled:
-        yield []
-        yield [("heading", f"{count(summary.cancelled, 'request')} cancelled")]
+    if total > len(named):
+        yield [("remark", f"  and {total - len(named):,} more")]

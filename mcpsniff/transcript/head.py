@@ -17,6 +17,10 @@ class Entry(NamedTuple):
     name: str
     value: str
     remark: str = ""
+    lines: int | None = None
+    """How many lines the value may take; None: as many as it needs."""
+    is_path: bool = False
+    """A path is for copying: it is never broken into lines."""
 
 
 def is_settled(conversation: Conversation) -> bool:
@@ -28,7 +32,7 @@ def head(header: Header, conversation: Conversation, path: str) -> list[Entry]:
     """The lines of the head. Every value may hold hostile text."""
     entries = [
         Entry("started", header.started.replace("T", " ").removesuffix("Z")[:23], "UTC"),
-        Entry("capture", path),
+        Entry("capture", path, is_path=True),
     ]
     if header.argv:
         entries.append(Entry("command", shlex.join(header.argv)[:LONGEST_COMMAND]))
@@ -42,7 +46,7 @@ def head(header: Header, conversation: Conversation, path: str) -> list[Entry]:
     entries.append(Entry("client can", *_capabilities(conversation.client_capabilities)))
     entries.append(Entry("server can", *_capabilities(conversation.server_capabilities)))
     if conversation.instructions:
-        entries.append(Entry("instructions", conversation.instructions[:LONGEST_COMMAND]))
+        entries.append(Entry("instructions", " ".join(conversation.instructions[:LONGEST_COMMAND].split()), lines=2))
     if conversation.joined_late:
         entries.append(Entry("note", "", "the beginning of this session is not in the capture"))
     return entries

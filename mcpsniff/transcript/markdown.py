@@ -12,8 +12,10 @@ from typing import BinaryIO, Final
 
 from mcpsniff import __version__
 from mcpsniff.checks import REGISTRY, Finding
-from mcpsniff.transcript.closing import closing_lines, places
+from mcpsniff.transcript.advice import what_to_do
+from mcpsniff.transcript.closing import and_more, closing_lines, places
 from mcpsniff.transcript.head import Entry
+from mcpsniff.transcript.layout import clipped
 from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
 from mcpsniff.transcript.pretty import NOTE as PAYLOAD_NOTE
 from mcpsniff.transcript.pretty import Line
@@ -21,7 +23,7 @@ from mcpsniff.transcript.rows import BLANK, CLOSE, NOTE, REPORT, STDERR, UNANSWE
 from mcpsniff.transcript.safe import markdown_code, markdown_fence, markdown_text, shortened, visible
 from mcpsniff.transcript.session import Session, write
 from mcpsniff.transcript.summary import Fault, Summary
-from mcpsniff.transcript.text import STDERR_LINES, blamed, what_to_do
+from mcpsniff.transcript.text import STDERR_LINES, blamed
 from mcpsniff.transcript.units import count, duration, moment, size
 
 WIDTH: Final = 100
@@ -32,11 +34,16 @@ _NUMBER: Final = re.compile(r"\\#(\d+)")
 _WHO: Final = {"c2s": "client → server", "s2c": "client ← server"}
 
 
-def write_markdown(session: Session, stream: BinaryIO, style: Style = FOLDED) -> None:
-    """Write the whole transcript to ``stream``. Raises OSError as the stream or the temporary file does."""
+def write_markdown(
+    session: Session, stream: BinaryIO, style: Style = FOLDED, *, now_us: int | None = None, running: bool = False
+) -> None:
+    """Write the whole transcript to ``stream``; ``now_us`` and ``running`` as in `mcpsniff.transcript.session.write`.
+
+    Raises OSError as the stream or the temporary file does.
+    """
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as kept:
         page = MarkdownPage(kept, style)
-        summary = write(session, page)
+        summary = write(session, page, now_us=now_us, running=running)
         page.finish()
         stream.writelines(_encoded(line) for line in _opening(page, summary))
         kept.seek(0)
@@ -71,7 +78,7 @@ class MarkdownPage:
         self._flush_stderr()
         self._write(_row_line(row))
         if row.message is not None:
-            laid_out = list(payload_lines(row.message, self._style, WIDTH))
+            laid_out = list(payload_lines(row.message, self._style, WIDTH, how=""))
             noted = any(piece[0] == PAYLOAD_NOTE for line in laid_out for piece in line)
             lines = [_plain(line) for line in laid_out]
             if lines:
@@ -80,6 +87,12 @@ class MarkdownPage:
         for finding in row.findings:
             self._write("")
             self._write(_finding_line(finding))
+        self._write("")
+
+    def end(self, text: str) -> None:
+        """Write how the recording ends."""
+        self._flush_stderr()
+        self._write(f"**{markdown_text(text)}**")
         self._write("")
 
     def finish(self) -> None:
@@ -105,9 +118,10 @@ class MarkdownPage:
 def _opening(page: MarkdownPage, summary: Summary) -> Iterable[str]:
     yield f"# MCP session{f' with {markdown_code(page.label)}' if page.label else ''}"
     yield ""
-    for name, value, remark in page.entries:
-        shown = " · ".join(part for part in (markdown_code(value) if value else "", markdown_text(remark)) if part)
-        yield f"- **{name}:** {shown or '–'}"
+    for entry in page.entries:
+        value = entry.value if entry.lines is None else " ".join(clipped(entry.value, WIDTH, entry.lines))
+        parts = (markdown_code(value) if value else "", markdown_text(entry.remark))
+        yield f"- **{entry.name}:** {' · '.join(part for part in parts if part) or '–'}"
     yield ""
     yield "## Findings"
     yield ""
@@ -129,9 +143,10 @@ def _fault(fault: Fault) -> Iterable[str]:
     check = REGISTRY.get(first.code)
     times = f" ×{fault.count:,}" if fault.count > 1 else ""
     where = places(fault, _link)
-    said = f": {markdown_text(check.summary)}" if check is not None and check.summary else ""
-    head = f"**{fault.severity} {first.code}** {markdown_code(first.name)}{times}, by {blamed(first.blame)}"
-    yield f"- {head}, {where}{said}"
+    summary = f". {markdown_text(check.summary)}" if check is not None and check.summary else ""
+    said = f": {markdown_code(first.text)}" if first.text else ""
+    head = f"**{first.severity} {first.code}** {markdown_code(first.name)}{times}, by {blamed(first.blame)}"
+    yield f"- {head}, {where}{said}{and_more(fault)}{summary}"
 
 
 def _ending(summary: Summary) -> Iterable[str]:
@@ -184,7 +199,7 @@ def _title(row: Row) -> str:
 
 
 def _finding_line(finding: Finding) -> str:
-    fix = what_to_do(finding.code)
+    fix = what_to_do(finding)
     said = f" {markdown_code(finding.text)}" if finding.text else ""
     todo = f"\\\n> Fix: {markdown_text(fix)}" if fix else ""
     head = f"**{finding.severity} {finding.code}** {markdown_code(finding.name)}, by {blamed(finding.blame)}"

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, RESPONSE, Message
 from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.reading import NOT_JSON
-from mcpsniff.transcript.layout import hanging
+from mcpsniff.transcript.layout import hanging, hard_wrapped, wrapped
 from mcpsniff.transcript.pretty import NOTE, PLAIN, Line, pretty
 from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.units import count, size
-from mcpsniff.wire.frames import INCOMPLETE
+from mcpsniff.wire.frames import INCOMPLETE, TRUNCATED, Frame
 
 FOLD: Final = 12
 """Lines of a payload that are shown when it is folded."""
@@ -38,8 +38,14 @@ WHOLE: Final = Style(whole=True)
 NONE: Final = Style(shown=False)
 
 
-def payload_lines(message: Message, style: Style, width: int) -> Iterator[Line]:
-    """The lines that show the payload of ``message``, about ``width`` characters wide; safe text only."""
+HOW_TO_UNFOLD: Final = "--payload shows"
+
+
+def payload_lines(message: Message, style: Style, width: int, how: str = HOW_TO_UNFOLD) -> Iterator[Line]:
+    """The lines that show the payload of ``message``, about ``width`` cells wide; safe text only.
+
+    ``how`` begins the words that tell a reader how to see what is folded away; empty where there is no way.
+    """
     if not style.shown or (message.kind == "batch" and not style.whole and _has_elements(message)):
         return
     text = message.raw.decode(errors="backslashreplace").removeprefix("\ufeff")
@@ -52,21 +58,43 @@ def payload_lines(message: Message, style: Style, width: int) -> Iterator[Line]:
     lines = pretty(text, width, longest) if is_json else _raw(text, width)
     if style.whole:
         yield from lines
-        return
-    yield from _folded((piece for line in lines for piece in hanging(line, width)), len(text))
+    else:
+        hint = _hint(len(text), how, in_part=TRUNCATED in message.frame.flaws)
+        yield from _folded((piece for line in lines for piece in hanging(line, width)), hint, how, width + 2)
+    if TRUNCATED in message.frame.flaws:
+        yield from ([(NOTE, part)] for part in wrapped(_kept(message.frame), width + 2))
 
 
-def _folded(lines: Iterator[Line], characters: int) -> Iterator[Line]:
+def _hint(characters: int, how: str, *, in_part: bool) -> str:
+    """What stands below a folded payload; empty where the lines that are left are to be counted."""
+    if in_part:
+        return f"… {how} more of it" if how else "…"
+    if characters <= COUNTED:
+        return ""
+    return f"… {size(characters)} in all{f'; {how} them' if how else ''}"
+
+
+def _kept(frame: Frame) -> str:
+    """What is not here because mcpsniff reads only so much of one frame, and that nobody lost it."""
+    kept, whole = len(frame.payload), frame.size
+    mebibytes, odd = divmod(kept, 1 << 20)
+    if odd or not mebibytes:
+        amount = f"{kept:,} of {whole:,} bytes"
+    else:
+        amount = f"{mebibytes} MiB of {whole / (1 << 20):.1f} MiB"
+    return f"… mcpsniff kept the first {amount}; the wire and the capture carry all"
+
+
+def _folded(lines: Iterator[Line], hint: str, how: str, width: int) -> Iterator[Line]:
     first = list(islice(lines, FOLD + SPARED + 1))
     if len(first) <= FOLD + SPARED:
         yield from first
         return
     yield from first[:FOLD]
-    if characters <= COUNTED:
+    if not hint:
         more = count(len(first) - FOLD + sum(1 for _ in lines), "more line")
-        yield [(NOTE, f"… {more}; --payload shows all")]
-    else:
-        yield [(NOTE, f"… {size(characters)} in all; --payload shows them")]
+        hint = f"… {more}{f'; {how} all' if how else ''}"
+    yield from ([(NOTE, part)] for part in wrapped(hint, width))
 
 
 def _part_that_matters(message: Message, text: str) -> str:
@@ -88,6 +116,5 @@ def _has_elements(message: Message) -> bool:
 
 def _raw(text: str, width: int) -> Iterator[Line]:
     """Text that is no JSON, as it is but visible, in pieces of the width."""
-    text = visible(text)
-    for start in range(0, len(text), max(width, 20)):
-        yield [(PLAIN, text[start : start + max(width, 20)])]
+    for line in hard_wrapped(visible(text), width):
+        yield [(PLAIN, line)]

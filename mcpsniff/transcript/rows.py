@@ -16,8 +16,9 @@ from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchanges import ABANDONED, OPEN, Exchange
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.protocol.reading import NOT_JSON
+from mcpsniff.transcript.endings import close_words
 from mcpsniff.transcript.lanes import BROKEN, Lanes
-from mcpsniff.transcript.wording import answer_words, close_words, noise_words, note_words, notification_words
+from mcpsniff.transcript.wording import answer_words, noise_words, note_words, notification_words
 from mcpsniff.wire.frames import EMPTY_LINE, Frame
 
 BLANK: Final = "blank"
@@ -60,9 +61,14 @@ class Row:
 
 
 class RowBuilder:
-    """Builds rows from events; a row is given as soon as nothing more can come to hang on it."""
+    """Builds rows from events; a row is given as soon as nothing more can come to hang on it.
 
-    def __init__(self) -> None:
+    ``now_us`` is how long the session has lasted so far (microseconds), where it still runs: open requests have waited
+    until then, else until the last event.
+    """
+
+    def __init__(self, now_us: int | None = None) -> None:
+        self._latest = 0 if now_us is None else now_us
         self._rows: deque[Row] = deque()
         self._by_number: dict[int | None, Row] = {}
         self._early: list[Finding] = []
@@ -72,6 +78,7 @@ class RowBuilder:
     def feed(self, events: Iterable[Event]) -> Iterator[Row]:
         """Take events; give the rows that are complete."""
         for event in events:
+            self._latest = max(self._latest, event.t_last if isinstance(event, Frame) else event.t)
             self._event(event)
             while len(self._rows) > 1 and (self._is_settled(self._rows[0]) or len(self._rows) > WAITING_ROWS):
                 yield self._take()
@@ -173,11 +180,12 @@ class RowBuilder:
         """Only what no message tells gets a row: a request that nobody answered."""
         if exchange.state not in (OPEN, ABANDONED):
             return
-        row = Row(exchange.n, exchange.t, UNANSWERED, exchange.direction, exchange.method, exchange.target)
-        waited = max(exchange.t - exchange.t_request, 0)
+        until = self._latest if exchange.state == OPEN else exchange.t
+        row = Row(exchange.n, until, UNANSWERED, exchange.direction, exchange.method, exchange.target)
+        waited = max(until - exchange.t_request, 0)
         row.id, row.loud = exchange.id, exchange.state == ABANDONED
         row.words = (f"{exchange.state} #{exchange.request}",)
-        row.latency_us = waited
+        row.latency_us = waited or None
         row.lanes = self._lanes.end(exchange.request, BROKEN)
         self._add(row)
 

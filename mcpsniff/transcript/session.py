@@ -31,12 +31,17 @@ class Source(Protocol):
 
 
 class Session:
-    """The events of one capture, decoded once, in order."""
+    """The events of one capture, decoded once, in order.
 
-    def __init__(self, source: Source, label: str = "") -> None:
+    ``now_us`` is given for a session that still runs: how long ago it started (microseconds); deadlines up to then
+    have passed.
+    """
+
+    def __init__(self, source: Source, label: str = "", *, now_us: int | None = None) -> None:
         self._source = source
         self._decoder = Decoder(source.header, joined_late=source.joined_late)
         self.label = label or source.header.label or ""
+        self._now_us = now_us
         self._last = self._t = 0
 
     def events(self) -> Iterator[list[Event]]:
@@ -45,7 +50,8 @@ class Session:
             if events := self._decoder.feed(record):
                 self._note_last(events)
                 yield events
-        events = self._decoder.finish()
+        events = [] if self._now_us is None else self._decoder.advance(self._now_us)
+        events += self._decoder.finish()
         self._note_last(events)
         yield events
         yield [self._damage(k, damage) for k, damage in enumerate(self._source.damage)]
@@ -53,6 +59,11 @@ class Session:
     def head(self) -> list[Entry]:
         """The head, as far as the events so far tell."""
         return head(self._source.header, self._decoder.conversation, self._source.path)
+
+    @property
+    def has_process(self) -> bool:
+        """True if what was recorded ends with a process."""
+        return self._source.header.transport in (None, "stdio")
 
     @property
     def is_opened(self) -> bool:
@@ -80,13 +91,23 @@ class Page(Protocol):
     def row(self, row: Row) -> None:
         """Take the next row."""
 
+    def end(self, text: str) -> None:
+        """Take what there is to say of how the recording ends."""
 
-def write(session: Session, page: Page) -> Summary:
+
+RUNNING: Final = "the session is still running"
+CUT_OFF: Final = "the recording ends here without an end of the session: mcpsniff or the machine was stopped"
+
+
+def write(session: Session, page: Page, *, now_us: int | None = None, running: bool = False) -> Summary:
     """Give ``page`` the head and all rows of ``session``, row by row as they are decoded; return the summary.
+
+    ``running`` says that the capture is still being written, and ``now_us`` how long the session has lasted by now, in
+    microseconds; without it open requests have waited until the last event.
 
     The head is given once the opening is over, at the latest after HEAD_EVENTS events, and always first.
     """
-    summary, builder = Summary(), RowBuilder()
+    summary, builder = Summary(now_us), RowBuilder(now_us)
     held: list[Row] = []
     seen, opened = 0, False
 
@@ -107,4 +128,8 @@ def write(session: Session, page: Page) -> Summary:
         summary.feed(events)
         give(builder.feed(events))
     give(builder.finish(), at_the_end=True)
+    if running:
+        page.end(RUNNING)
+    elif session.has_process and not summary.has_ended:
+        page.end(CUT_OFF)
     return summary

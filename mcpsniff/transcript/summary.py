@@ -24,6 +24,8 @@ OPEN_SHOWN: Final = 20
 BY_TARGET: Final = frozenset({"tools/call", "resources/read", "prompts/get"})
 """Methods whose latency depends on what they are about."""
 
+UNANSWERED: Final = frozenset({OPEN, ABANDONED, CANCELLED})
+
 RANK: Final = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 
 
@@ -33,6 +35,9 @@ class Calls:
 
     count: int = 0
     failed: int = 0
+    """Answered with an error of JSON-RPC, or with a result whose isError is true."""
+    unanswered: int = 0
+    """Without an answer: cancelled, abandoned, or still open."""
     latencies: Latencies = field(default_factory=Latencies)
     targets: dict[str, "Calls"] = field(default_factory=dict)
 
@@ -40,38 +45,42 @@ class Calls:
         """Count an exchange that has ended, or never will."""
         self.count += 1
         self.failed += failed
+        self.unanswered += exchange.state in UNANSWERED
         if exchange.latency_us is not None:
             self.latencies.add(exchange.latency_us)
 
 
 @dataclass(slots=True)
 class Fault:
-    """All findings of one code."""
+    """All findings of one code that weigh the same and are blamed on the same side."""
 
     first: Finding
     count: int = 0
     places: list[int] = field(default_factory=list)
     """Where it was found first: the numbers of messages, else of the events it hangs on."""
-    severity: str = ""
-    """The worst of them."""
 
 
 class Summary:
     """Feed it every event, then read it."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_us: int | None = None) -> None:
         self.kinds: dict[str, int] = {}
         self.messages = {"c2s": 0, "s2c": 0}
         self.bytes = {"c2s": 0, "s2c": 0}
         self.stderr_lines = 0
-        self.last_t = 0
+        self.last_t = 0 if now_us is None else now_us
+        """The latest moment that is known of, in microseconds since the start."""
         self.states: dict[str, int] = {}
         self.methods: dict[tuple[str, str], Calls] = {}
         """By direction of the request and method."""
         self.unanswered: list[Exchange] = []
-        """The first requests without an answer, at most OPEN_SHOWN."""
-        self.faults: dict[str, Fault] = {}
-        self.exit: Close | None = None
+        """The first requests that were abandoned or are still open, at most OPEN_SHOWN."""
+        self.cancelled_first: list[Exchange] = []
+        """The first requests that were cancelled, at most OPEN_SHOWN."""
+        self.faults: dict[tuple[str, str, str], Fault] = {}
+        """By code, severity and blame."""
+        self.has_ended = False
+        """True once the server's process has ended, or could not be started."""
         self._tool_errors: set[int] = set()
 
     def feed(self, events: Iterable[Event]) -> None:
@@ -90,25 +99,30 @@ class Summary:
                 self.last_t = max(self.last_t, event.t)
                 if isinstance(event, Stderr):
                     self.stderr_lines += 1
-                elif isinstance(event, Close) and event.ends_process:
-                    self.exit = event
+                elif isinstance(event, Close) and (event.ends_process or event.how == "error"):
+                    self.has_ended = True
 
     def worst_first(self) -> list[Fault]:
-        """The findings by code, the worst severity first, then the most frequent."""
-        return sorted(self.faults.values(), key=lambda fault: (RANK[fault.severity], -fault.count, fault.first.code))
+        """The findings by code and blame, the worst severity first, then the most frequent."""
+
+        def weight(fault: Fault) -> tuple[int, int, str, str]:
+            return RANK[fault.first.severity], -fault.count, fault.first.code, fault.first.blame
+
+        return sorted(self.faults.values(), key=weight)
 
     def severities(self) -> dict[str, int]:
         """How many findings there are of each severity, worst first, without those there are none of."""
         counts = dict.fromkeys(SEVERITIES, 0)
         for fault in self.faults.values():
-            counts[fault.severity] += fault.count
+            counts[fault.first.severity] += fault.count
         return {severity: number for severity, number in counts.items() if number}
 
     def _message(self, message: Message) -> None:
         self.kinds[message.kind] = self.kinds.get(message.kind, 0) + 1
         self.messages[message.direction] += 1
-        if message.result.get("isError") is True and message.exchange is not None:
-            self._tool_errors.add(message.exchange)
+        link = message.link
+        if message.result.get("isError") is True and link is not None and link.response == message.n:
+            self._tool_errors.add(link.request)
 
     def _exchange(self, exchange: Exchange) -> None:
         self.states[exchange.state] = self.states.get(exchange.state, 0) + 1
@@ -118,16 +132,17 @@ class Summary:
         calls.add(exchange, failed=failed)
         if exchange.method in BY_TARGET and exchange.target is not None:
             _within(calls.targets, exchange.target, OTHERS).add(exchange, failed=failed)
-        if exchange.state in (OPEN, ABANDONED) and len(self.unanswered) < OPEN_SHOWN:
-            self.unanswered.append(exchange)
+        if exchange.state in UNANSWERED:
+            named = self.cancelled_first if exchange.state == CANCELLED else self.unanswered
+            if len(named) < OPEN_SHOWN:
+                named.append(exchange)
 
     def _finding(self, finding: Finding) -> None:
-        fault = self.faults.get(finding.code)
+        key = finding.code, finding.severity, finding.blame
+        fault = self.faults.get(key)
         if fault is None:
-            fault = self.faults[finding.code] = Fault(finding, severity=finding.severity)
+            fault = self.faults[key] = Fault(finding)
         fault.count += 1
-        if RANK[finding.severity] < RANK[fault.severity]:
-            fault.severity = finding.severity
         if len(fault.places) < PLACES:
             fault.places.append(finding.at if finding.message is None else finding.message)
 

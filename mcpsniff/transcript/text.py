@@ -4,13 +4,13 @@ Every line is a list of (role, text) pieces; a terminal gives each role its colo
 pipe gets the texts alone. Nothing captured is in a piece before it was made visible.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from mcpsniff.checks import REGISTRY, Finding
+from mcpsniff.checks import Finding
+from mcpsniff.transcript.advice import what_to_do
 from mcpsniff.transcript.head import Entry
-from mcpsniff.transcript.layout import cells, cut, flowed, length, wrapped
+from mcpsniff.transcript.layout import cells, clipped, cut, fitted, flowed, hard_wrapped, length, wrapped
 from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
 from mcpsniff.transcript.pretty import Line, Segment
 from mcpsniff.transcript.rows import BLANK, CLOSE, NOTE, REPORT, STDERR, UNANSWERED, Row
@@ -21,6 +21,8 @@ WIDTH: Final = 100
 """Of a transcript that goes into a pipe or a file."""
 NARROW: Final = 66
 """Below this width the details of a row stand on a line of their own."""
+NARROWEST: Final = 36
+"""Below this width the values of the head stand below their names."""
 
 STDERR_LINES: Final = 10
 """Lines of the transcript that one line of stderr takes at most, unless payloads are shown whole."""
@@ -37,7 +39,7 @@ class TextTranscript:
 
     def __init__(self, print_line: Print, width: int = WIDTH, style: Style = FOLDED) -> None:
         self._print = print_line
-        self.width = max(width, 30)
+        self.width = max(width, 20)
         self._style = style
         self._narrow = self.width < NARROW
         self._margin = 4 if self._narrow else 24
@@ -45,21 +47,41 @@ class TextTranscript:
 
     def head(self, label: str, entries: Iterable[Entry]) -> None:
         """Print the head."""
-        self._print([("title", shortened(visible(label), self.width) or "session")])
-        names = 16
-        for name, value, remark in entries:
-            shown: list[Line] = [[("plain", line)] for line in wrapped(visible(value), self.width - names)]
-            if remark and value and length(shown[-1]) + 2 + cells(remark) <= self.width - names:
-                shown[-1].append(("remark", f"  {remark}"))
-            elif remark:
-                lines: list[Line] = [[("remark", line)] for line in wrapped(remark, self.width - names)]
-                shown = [*shown, *lines] if value else lines
-            for index, line in enumerate(shown):
-                self._print([("label", f"  {name if index == 0 else '':<{names - 2}}"), *line])
+        self._print([("title", fitted(visible(label), self.width) or "session")])
+        for entry in entries:
+            self._entry(entry)
         self._print([])
         legend = "→ client to server   ← server to client   ┬ ┴ a request and its answer"
-        self._print([("remark", legend if len(legend) <= self.width else "→ from the client  ← from the server")])
+        if len(legend) > self.width:
+            legend = "→ from the client  ← from the server"
+        self._wrap("remark", legend, 0)
         self._print([])
+
+    def _entry(self, entry: Entry) -> None:
+        """Print a line of the head: the name, and beside it the value, or below it where there is no room."""
+        margin = 16 if self.width >= NARROWEST else 4
+        room = self.width - margin
+        value, remark = visible(entry.value), entry.remark
+        if entry.is_path:
+            lines = [value]
+        else:
+            lines = wrapped(value, room) if entry.lines is None else clipped(value, room, entry.lines)
+        shown: list[Line] = [[("plain", line)] for line in lines]
+        if remark and value and length(shown[-1]) + 2 + cells(remark) <= room:
+            shown[-1].append(("remark", f"  {remark}"))
+        elif remark:
+            remarks: list[Line] = [[("remark", line)] for line in wrapped(remark, room)]
+            shown = [*shown, *remarks] if value else remarks
+        if margin == 4:
+            self._print([("label", f"  {entry.name}")])
+        for index, line in enumerate(shown):
+            name = entry.name if index == 0 and margin > 4 else ""
+            self._print([("label", f"  {name:<{margin - 2}}"), *line])
+
+    def end(self, text: str) -> None:
+        """Print how the recording ends."""
+        self._print([])
+        self._wrap("loud", text, 0)
 
     def row(self, row: Row) -> None:
         """Print a row: its line, its payload, its findings."""
@@ -86,7 +108,7 @@ class TextTranscript:
             self._print(line)
         indent = self._margin + 2
         self._wrap("plain", visible(finding.text), indent)
-        if finding.code != self._repeated and (fix := what_to_do(finding.code)):
+        if finding.code != self._repeated and (fix := what_to_do(finding)):
             self._wrap("fix", f"Fix: {fix}", indent)
         self._repeated = finding.code
 
@@ -95,16 +117,12 @@ class TextTranscript:
             self._print([("", " " * indent), (role, line)])
 
     def _wide_row(self, row: Row, title: Line, details: Line) -> None:
-        number = f"#{row.n}" if row.kind != REPORT else ""
-        start: Line = [
-            ("time", f"{moment(row.t):>9}"),
-            ("number", f"{number:>7}"),
-            ("lane", f"  {row.lanes} "),
-            arrow(row),
-            ("", " "),
-        ]
+        start = [*self._start(row), arrow(row), ("", " ")]
+        if row.kind in (CLOSE, NOTE):
+            self._sentence(start, title)
+            return
         figures = _figures(row)
-        room = self.width - self._margin - (18 if figures else 0)
+        room = self.width - length(start) - (18 if figures else 0)
         said: Line = []
         for piece in details:
             said += [("remark", " · " if said else "  "), piece]
@@ -122,27 +140,42 @@ class TextTranscript:
             lanes = row.lanes.translate(_CONTINUED)
             self._print([("lane", f"{'':18}{lanes}{'':3}"), *cut(said[1:], self.width - self._margin)])
 
+    def _start(self, row: Row) -> Line:
+        """Time, number and lanes; a late time or a high number takes its room from the other."""
+        time, number = f"{moment(row.t):>9}", f"#{row.n}" if row.kind != REPORT else ""
+        return [
+            ("time", time),
+            ("number", f"{number:>{max(16 - len(time), len(number) + 1)}}"),
+            ("lane", f"  {row.lanes} "),
+        ]
+
+    def _sentence(self, start: Line, title: Line) -> None:
+        """Print what is said in words, on as many lines as it takes."""
+        for text in wrapped(title[0][1], self.width - length(start)):
+            self._print([*start, (title[0][0], text)])
+            start = [("", " " * length(start))]
+
     def _stderr(self, row: Row) -> None:
         """Print a line of stderr, in a lane of its own; a long one goes on below."""
-        start: Line = [("time", f"{moment(row.t):>{7 if self._narrow else 9}}")]
-        if not self._narrow:
-            start += [("number", f"{f'#{row.n}':>7}"), ("lane", f"  {row.lanes} "), ("", " ")]
-        room = self.width - length(start) - 10
-        lines = wrapped(visible(row.title), room)
+        start: Line = [("time", f"{moment(row.t):>7}")] if self._narrow else [*self._start(row), ("", " ")]
+        label = "" if self.width < NARROWEST else " stderr"
+        room = self.width - length(start) - len(label) - 3
+        text = visible(row.title)
+        # What is indented was laid out by its author, such as the marks below a line of a traceback.
+        lines = list(hard_wrapped(text, room)) if text.startswith(" ") else wrapped(text, room)
         shown = lines if self._style.whole else lines[:STDERR_LINES]
         if len(shown) < len(lines):
-            shown[-1] = "… --payload shows all"
+            shown[-1] = fitted("… --payload shows all", room)
         for index, text in enumerate(shown):
-            self._print([*start, ("stderr", f" {'stderr' if index == 0 else '':<6} │ "), ("stderr-text", text)])
+            mark = label if index == 0 else " " * len(label)
+            self._print([*start, ("stderr", f"{mark} │ "), ("stderr-text", text)])
             start = [("", " " * length(start))]
 
     def _narrow_row(self, row: Row, title: Line, details: Line) -> None:
         start: Line = [("time", f"{moment(row.t):>7}"), ("", " "), arrow(row), ("", " ")]
         room = self.width - length(start)
         if row.kind in (CLOSE, NOTE):
-            for text in wrapped(title[0][1], room):
-                self._print([*start, (title[0][0], text)])
-                start = [("", " " * length(start))]
+            self._sentence(start, title)
             return
         self._print([*start, *cut(title, room)])
         if row.kind == REPORT:
@@ -202,15 +235,6 @@ def arrow(row: Row) -> Segment:
     if row.kind == CLOSE:
         return ("loud" if row.loud else "milestone", "■")
     return _ARROWS.get(row.direction or "", ("", " "))
-
-
-def what_to_do(code: str) -> str:
-    """The first sentence of what to do about a finding; the rest is for `mcpsniff explain`."""
-    check = REGISTRY.get(code)
-    if check is None or not check.fix:
-        return ""
-    sentence = re.split(r"(?<=[.!?]) (?=[A-Z`])", check.fix, maxsplit=1)[0]
-    return visible(sentence.replace("``", ""))
 
 
 def blamed(blame: str) -> str:

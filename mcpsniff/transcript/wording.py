@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mcpsniff.protocol.events import Close, Note
+from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchanges import Exchange
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, Message
 from mcpsniff.protocol.reading import NOT_JSON
 from mcpsniff.transcript.units import count, size
 
-_ENDS: Final = {
-    "stdin": "the client closed the server's stdin",
-    "stdout": "the server closed its stdout",
-}
 _ODD_ANSWERS: Final = {
     "answer-after-cancel": "after the cancel",
     "answered-twice": "answered once more",
@@ -75,31 +71,6 @@ def noise_words(message: Message) -> tuple[str, tuple[str, ...]]:
     if message.batch is not None:
         return "not a message", (f"in batch #{message.batch}",)
     return ("not JSON" if NOT_JSON in message.flaws else "not a message"), ()
-
-
-def close_words(close: Close) -> tuple[str, str, bool]:
-    """What to say of an end (empty if nothing), what the capture says of it, and whether it is a bad one."""
-    title, loud = _end_words(close)
-    how = close.how if title.endswith("is gone") else ""
-    sent = f"after {', '.join(close.sent)} from {close.by or 'outside'}" if close.sent else ""
-    return title, ": ".join(part for part in (how, sent, close.error or "") if part), loud
-
-
-def _end_words(close: Close) -> tuple[str, bool]:
-    if close.ends_process:
-        if close.signal is not None:
-            return f"the server was killed by signal {close.signal}", not close.sent
-        if close.status is None:
-            return "the server ended", False
-        return f"the server exited with status {close.status}", close.status != 0
-    if close.how == "error":
-        return "the server could not be started", True
-    if close.kind == "stderr":
-        return "", False
-    if close.how in ("eof", ""):
-        return _ENDS.get(close.kind, f"channel {close.channel} ended"), False
-    end = f"the server's {close.kind}" if close.kind in _ENDS else f"channel {close.channel}"
-    return f"{end} is gone", False
 
 
 def note_words(note: Note) -> tuple[str, str]:

@@ -93,10 +93,10 @@ Summary
   7 messages in 21.0 ms: 2 requests, 2 responses, 2 notifications, 1 invalid
   sent: client 351 B in 3 messages, server 365 B in 4 messages, 1 line on stderr
 
-  method         calls failed       p50       p95       max
-  initialize         1           1.2 ms    1.2 ms    1.2 ms
-  tools/call         1           2.4 ms    2.4 ms    2.4 ms
-    echo             1           2.4 ms    2.4 ms    2.4 ms
+  method         calls failed no answer       p50       p95       max
+  initialize         1                     1.2 ms    1.2 ms    1.2 ms
+  tools/call         1                     2.4 ms    2.4 ms    2.4 ms
+    echo             1                     2.4 ms    2.4 ms    2.4 ms
 
 Findings  1 error
   ✗ MCP101 stdio-not-json  at #17, by the server
@@ -121,7 +121,9 @@ MARKDOWN = """\
 
 1 error:
 
-- **error MCP101** `stdio-not-json`, by the server, at [#17](#n17): A line is not JSON, so it cannot be an MCP message.
+- **error MCP101** `stdio-not-json`, by the server, at [#17](#n17): \
+`the server wrote text to stdout, which is for messages only: "ready <b>now</b>"`. \
+A line is not JSON, so it cannot be an MCP message.
 
 ## Messages
 
@@ -196,10 +198,10 @@ ready <b>now</b>
   7 messages in 21.0 ms: 2 requests, 2 responses, 2 notifications, 1 invalid
   sent: client 351 B in 3 messages, server 365 B in 4 messages, 1 line on stderr
 
-  method         calls failed       p50       p95       max
-  initialize         1           1.2 ms    1.2 ms    1.2 ms
-  tools/call         1           2.4 ms    2.4 ms    2.4 ms
-    echo             1           2.4 ms    2.4 ms    2.4 ms
+  method         calls failed no answer       p50       p95       max
+  initialize         1                     1.2 ms    1.2 ms    1.2 ms
+  tools/call         1                     2.4 ms    2.4 ms    2.4 ms
+    echo             1                     2.4 ms    2.4 ms    2.4 ms
 ```
 
 Written by mcpsniff VERSION. The numbers are those of the events in its JSON output.

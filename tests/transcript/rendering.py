@@ -23,18 +23,35 @@ def capture(records: Sequence[Record], **header: Any) -> Capture:
     return open_stream(BytesIO(encoded(records, **header)), "test.mcpcap")
 
 
-def text(records: Sequence[Record], *, width: int = WIDTH, style: Style = FOLDED, **header: Any) -> str:
+def text(
+    records: Sequence[Record],
+    *,
+    width: int = WIDTH,
+    style: Style = FOLDED,
+    now_us: int | None = None,
+    running: bool = False,
+    **header: Any,
+) -> str:
     out: list[str] = []
     print_line = plain(out.append)
-    summary = write(Session(capture(records, **header)), TextTranscript(print_line, width, style))
+    session = Session(capture(records, **header), now_us=now_us)
+    summary = write(session, TextTranscript(print_line, width, style), now_us=now_us, running=running)
     for line in closing_lines(summary, width):
         print_line(line)
     return "".join(out)
 
 
-def markdown(records: Sequence[Record], *, style: Style = FOLDED, **header: Any) -> str:
+def markdown(
+    records: Sequence[Record],
+    *,
+    style: Style = FOLDED,
+    now_us: int | None = None,
+    running: bool = False,
+    **header: Any,
+) -> str:
     stream = BytesIO()
-    write_markdown(Session(capture(records, **header)), stream, style)
+    session = Session(capture(records, **header), now_us=now_us)
+    write_markdown(session, stream, style, now_us=now_us, running=running)
     return stream.getvalue().decode()
 
 

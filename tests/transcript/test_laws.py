@@ -5,15 +5,18 @@ from hypothesis import strategies as st
 
 from mcpsniff.capture.records import Record
 from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE
+from mcpsniff.transcript.safe import cells
 from tests.sessions import OPENS, line
 from tests.transcript.rendering import json_lines, markdown, of_type, text
 
 IDS = st.sampled_from([0, 1, 2, "1", "a", 1.0, None, True, 2**65])
-METHODS = st.sampled_from(["ping", "tools/call", "initialize", "notifications/progress", "notifications/cancelled"])
+METHODS = st.sampled_from(
+    ["ping", "tools/call", "道具/呼ぶ", "initialize", "notifications/progress", "notifications/cancelled"]
+)
 PARAMS = st.fixed_dictionaries(
     {},
     optional={
-        "name": st.sampled_from(["add", "\x1b[2J", "`"]),
+        "name": st.sampled_from(["add", "\x1b[2J", "`", "検索する道具" * 9, "\U0001f469\u200d\U0001f467" * 20]),
         "progressToken": IDS,
         "requestId": IDS,
         "progress": st.floats() | st.integers(),
@@ -39,6 +42,7 @@ ENDS = st.lists(
             ("close", 0, {"how": "eof"}),
             ("close", 1, {"how": "eof"}),
             ("close", 1, {"how": "exit", "status": 3}),
+            ("close", 0, {"how": "aborted", "error": "the client closed its end"}),
             ("close", 1, {"how": "killed", "signal": 9, "sent": ["TERM"]}),
             ("gap", 1, {"bytes": 5, "why": "queue"}),
         ]
@@ -115,6 +119,7 @@ def test_chunking_changes_times_only(chunks: list, ends: list, random: object) -
 @given(CHUNKS, ENDS)
 @settings(max_examples=30, deadline=None)
 def test_no_line_is_wider_than_the_terminal(chunks: list, ends: list) -> None:
-    for width in (40, 80):
-        body = text(made(chunks, ends), width=width, style=FOLDED)
-        assert max(len(shown) for shown in body.splitlines()) <= width
+    for width in (20, 30, 40, 66, 80):
+        body = text(made(chunks, ends), width=width, style=FOLDED, label="日本語のサーバー")
+        for shown in body.splitlines():
+            assert cells(shown) <= width, shown

@@ -116,8 +116,8 @@ def test_ends() -> None:
     killed = Record(5, "close", 1, {"how": "killed", "signal": 9, "sent": ["TERM", "KILL"], "by": "mcpsniff"})
     [row] = rows([*records(), killed])
     assert (row.title, row.remark, row.loud) == (
-        "the server was killed by signal 9",
-        "after TERM, KILL from mcpsniff",
+        "the server was killed by signal 9 (KILL)",
+        "it had been sent TERM and then KILL, the last by mcpsniff",
         False,
     )
 
