@@ -55,10 +55,21 @@ class Entry(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What `find` chose; ``newest_of`` says of how many captures it is the newest (0: it was named outright)."""
+    """What `find` chose, and from what."""
 
     path: str
     newest_of: int
+    """Of how many captures it is the newest; 0: it was named outright."""
+    which: str = ""
+    """What these captures have in common, as it stands after "the newest one", such as ``called time``."""
+
+    @property
+    def said(self) -> str:
+        """The choice in words, such as ``the newest of 3 called time``; empty when there was none."""
+        if not self.newest_of:
+            return ""
+        chosen = "the only one" if self.newest_of == 1 else f"the newest of {self.newest_of:,}"
+        return f"{chosen} {self.which}".rstrip()
 
 
 def list_captures(folder: str) -> list[Entry]:
@@ -90,9 +101,10 @@ def list_captures(folder: str) -> list[Entry]:
 def find(what: str | None, directory: str | None = None, *, warn: Warn = lambda _text: None) -> Found:
     """Return the capture that ``what`` means.
 
-    A path to a file means that file. Else it is a label: the newest capture that has it; else the start of a file
-    name: the newest of those. None means the newest capture of all. ``directory`` is ``--dir``, see
-    `store.capture_folder`. Raises CaptureError, with what may have been meant, when there is none.
+    The first that is there counts: a path to a file; the newest capture with exactly this label; a file name; the
+    newest capture whose label begins with it, whose label contains it, whose file name begins with it. None means the
+    newest capture of all. ``directory`` is ``--dir``, see `store.capture_folder`. Raises CaptureError, with what may
+    have been meant, when there is none.
     """
     if what is not None and (os.sep in what or os.path.isfile(what)):
         return Found(what, 0)
@@ -105,23 +117,25 @@ def find(what: str | None, directory: str | None = None, *, warn: Warn = lambda 
         if readable:
             return Found(readable[-1].path, len(readable))
         raise CaptureError(f"there is no capture in {shown(folder)} yet: {_TRY}{_elsewhere(folder, directory)}")
-    for means in _meanings(what):
+    for which, means in _meanings(what) if what else ():
         matches = [entry for entry in readable if means(entry)] or [entry for entry in entries if means(entry)]
         if matches:
-            return Found(matches[-1].path, len(matches))
+            return Found(matches[-1].path, len(matches) if which else 0, which)
     raise CaptureError(
         f"no capture in {shown(folder)} has the label or name {shown(what)}"
         f"{_suggestion(what, entries)}{_elsewhere(folder, directory)}"
     )
 
 
-def _meanings(what: str) -> tuple[Callable[[Entry], bool], ...]:
-    """Return the tests for what a name can mean, the most exact first."""
+def _meanings(what: str) -> tuple[tuple[str, Callable[[Entry], bool]], ...]:
+    """Return what a name can mean, the most exact first: in words (none for a file's whole name), and the test."""
+    name, name_of_file = shown(what), what.removesuffix(SUFFIX)
     return (
-        lambda entry: what in {entry.name, entry.name + SUFFIX},
-        lambda entry: entry.label == what,
-        lambda entry: safe_label(entry.label) == safe_label(what) and bool(what),
-        lambda entry: bool(what) and entry.name.startswith(what.removesuffix(SUFFIX)),
+        (f"called {name}", lambda entry: entry.label == what or safe_label(entry.label) == safe_label(what)),
+        ("", lambda entry: entry.name == name_of_file),
+        (f"whose label begins with {name}", lambda entry: entry.label.startswith(what)),
+        (f"whose label contains {name}", lambda entry: what in entry.label),
+        (f"whose file name begins with {name}", lambda entry: entry.name.startswith(name_of_file)),
     )
 
 

@@ -34,8 +34,8 @@ from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
 def command(capture: str | None, form: str, path: str | None, payload: bool | None, directory: str | None) -> None:
     """Show what was said: every message, who answered whom and how fast, what was wrong.
 
-    CAPTURE is a file (- for standard input); LABEL is the name of a server as `mcpsniff list` shows it, and means its
-    newest capture. Without either the newest capture of all is shown.
+    CAPTURE is a file (- for standard input). LABEL is the name of a server as `mcpsniff list` shows it, or a part of
+    that name, and means its newest capture. Without either the newest capture of all is shown.
     """
     opened = choose(capture, directory)
     if path is not None and any(_is_same(path, part.path) for part in opened.parts):
@@ -62,9 +62,8 @@ def choose(what: str | None, directory: str | None) -> Capture:
         return open_stream(sys.stdin.buffer)
     found = find(what, directory, warn=note)
     opened = open_capture(found.path)
-    if found.newest_of:
-        which = "the only one" if found.newest_of == 1 else f"the newest of {found.newest_of:,}"
-        note(f"showing {shown(found.path)}, {which}{f' called {shown(what)}' if what else ''}")
+    if found.said:
+        note(f"showing {shown(found.path)}, {found.said}")
     return opened
 
 
@@ -77,25 +76,38 @@ def write_json(capture: Capture, stream: BinaryIO, *, payload: bool) -> None:
     stream.writelines(lines.lines(events) for events in Session(capture).events())
 
 
-def write_text(capture: Capture, stream: BinaryIO, style: Style, *, to_file: bool = False) -> None:
-    """Write the text form: in colours where ``stream`` is standard output and that is a terminal, else plain."""
+def write_text(
+    capture: Capture,
+    stream: BinaryIO,
+    style: Style,
+    *,
+    to_file: bool = False,
+    now_us: int | None = None,
+    running: bool = False,
+) -> None:
+    """Write the text form: in colours where ``stream`` is standard output and that is a terminal, else plain.
+
+    ``now_us`` and ``running`` are as in `mcpsniff.transcript.session.write`.
+    """
     from mcpsniff.transcript.closing import closing_lines
     from mcpsniff.transcript.session import Session, write
     from mcpsniff.transcript.text import TextTranscript
 
     print_line, width = _printer(stream, to_file=to_file)
-    session = Session(capture)
+    session = Session(capture, now_us=now_us)
     page = TextTranscript(print_line, width, style)
-    summary = write(session, page)
+    summary = write(session, page, now_us=now_us, running=running)
     for line in closing_lines(summary, page.width):
         print_line(line)
 
 
-def _write_markdown(capture: Capture, stream: BinaryIO, style: Style) -> None:
+def _write_markdown(
+    capture: Capture, stream: BinaryIO, style: Style, *, now_us: int | None = None, running: bool = False
+) -> None:
     from mcpsniff.transcript.markdown import write_markdown
     from mcpsniff.transcript.session import Session
 
-    write_markdown(Session(capture), stream, style)
+    write_markdown(Session(capture, now_us=now_us), stream, style, now_us=now_us, running=running)
 
 
 def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def]

@@ -71,8 +71,31 @@ def test_nothing_means_the_newest_by_start(folder: Path) -> None:
 
 
 def test_a_label_means_its_newest(folder: Path) -> None:
-    assert find("time") == Found(str(folder / stamp("time", 3)), 2)
-    assert find("git") == Found(str(folder / stamp("git", 2)), 1)
+    assert find("time") == Found(str(folder / stamp("time", 3)), 2, "called time")
+    assert find("git") == Found(str(folder / stamp("git", 2)), 1, "called git")
+    assert find("time").said == "the newest of 2 called time"
+    assert find("git").said == "the only one called git"
+    assert find(None).said == "the newest of 3"
+
+
+def test_a_part_of_a_label_will_do_and_is_said_to_be_one(folder: Path) -> None:
+    """`uvx mcp-server-fetch` is labelled mcp-server-fetch, and everybody calls it fetch."""
+    server = save(folder, stamp("x", 8), started="2026-11-08T10:00:00Z", label="mcp-server-fetch")
+    assert find("fetch") == Found(str(server), 1, "whose label contains fetch")
+    assert find("mcp-serv").said == "the only one whose label begins with mcp-serv"
+    begins = save(folder, stamp("y", 6), started="2026-11-06T10:00:00Z", label="fetcher")
+    assert find("fetch").path == str(begins), "the beginning of a label goes before its middle"
+    exact = save(folder, stamp("z", 4), started="2026-11-04T10:00:00Z", label="fetch")
+    assert find("fetch").path == str(exact), "and the whole label before both"
+    named = save(folder, "etch.mcpcap", started="2026-11-01T10:00:00Z", label="other")
+    assert find("etch") == Found(str(named), 0), "a file's name goes before parts of labels"
+    with pytest.raises(CaptureError):
+        find("")
+
+
+def test_what_is_shown_of_a_name_is_safe(folder: Path) -> None:
+    save(folder, stamp("y", 6), started="2026-11-06T10:00:00Z", label="a\x1b[1mb")
+    assert find("\x1b[1m").said == "the only one whose label contains \\x1b[1m"
 
 
 def test_a_path_is_itself_and_a_label_wins_over_a_folder_of_that_name(folder: Path, tmp_path: Path) -> None:
@@ -87,7 +110,8 @@ def test_a_name_or_its_beginning_will_do(folder: Path) -> None:
     assert find(stamp("time", 1)).path == str(folder / stamp("time", 1))
     assert find(stamp("time", 1).removesuffix(".mcpcap")).path == str(folder / stamp("time", 1))
     assert find("time-20261101").path == str(folder / stamp("time", 1))
-    assert find("gi") == Found(str(folder / stamp("git", 2)), 1)
+    assert find("time-20261101").said == "the only one whose file name begins with time-20261101"
+    assert find("gi") == Found(str(folder / stamp("git", 2)), 1, "whose label begins with gi")
     save(folder, stamp("git-extra", 9), started="2026-11-09T10:00:00Z", label="git-extra")
     assert find("git").path == str(folder / stamp("git", 2)), "a whole label goes before the beginning of another"
 

@@ -44,7 +44,9 @@ def test_a_terminal_gets_colours_and_fits(capture: Path) -> None:
         assert "\x1b[" in ran.out
         bare = re.sub(r"\x1b\[[0-9;]*m", "", ran.out)
         assert "\x1b" not in bare
-        assert max(map(len, bare.splitlines())) <= columns
+        lines = [line for line in bare.splitlines() if str(capture) not in line]
+        assert max(map(len, lines)) <= columns
+        assert len(lines) == len(bare.splitlines()) - 1, "the path is on one line, for copying"
         assert "tools/call" in bare
         assert "2.4 ms" in bare
 
@@ -128,7 +130,10 @@ def test_the_newest_the_label_and_what_is_said_about_it(tmp_path: Path) -> None:
     assert newest.out.startswith("b\n")
     assert "b-20261129T100000.000Z-1.mcpcap, the newest of 3" in newest.err
     labelled = run("show", "a", env={"MCPSNIFF_DIR": str(folder)})
-    assert "a-20261128T100000.000Z-1.mcpcap, the newest of 2 called a" in labelled.err
+    assert "a-20261128T100000.000Z-1.mcpcap, the newest of 2 called a\n" in labelled.err
+    save(folder, "x-20261130T100000.000Z-1.mcpcap", SESSION, label="mcp-server-xyz", started="2026-11-30T10:00:00Z")
+    in_part = run("show", "xyz", env={"MCPSNIFF_DIR": str(folder)})
+    assert "x-20261130T100000.000Z-1.mcpcap, the only one whose label contains xyz\n" in in_part.err
 
 
 def test_from_standard_input(capture: Path) -> None:
