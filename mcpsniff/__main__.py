@@ -43,7 +43,7 @@ def _stdio(words: "Sequence[str]") -> int:
 
         return run(words)
     except UsageError as error:
-        sys.stderr.write(f"mcpsniff stdio: {error}\n")
+        sys.stderr.write(f"mcpsniff stdio: {error} (try mcpsniff stdio --help)\n")
         return error.exit_status
     from mcpsniff.proxy.stdio import wrap
 

@@ -2,7 +2,7 @@
 
 The wrapper stands in front of every server that a client launches, so it must not pay for a command-line library.
 The click command is built from the same table (a test holds the two together), and prints the help.
-Importing this module imports nothing.
+Importing this module imports nothing; only a wrong option loads what finds the right one.
 """
 
 from mcpsniff.errors import UsageError
@@ -41,7 +41,14 @@ RECORDING: "Final" = (
     Option(("-o", "--output"), "FILE", "Write the capture to this file."),
     Option(("--dir",), "DIR", "Write the capture into this folder (also: MCPSNIFF_DIR, or dir in the config file)."),
     Option(("--label",), "NAME", "Call the capture by this name (default: taken from the command)."),
-    Option(("--keep-secrets",), None, "Do not mask secrets in what is recorded.", False, bool),
+    Option(
+        ("--keep-secrets",),
+        None,
+        "Record the server's command line as it is. Otherwise secrets among its arguments are masked; what passes on"
+        " the pipes is recorded as it is in any case.",
+        False,
+        bool,
+    ),
     Option(
         ("--no-transcript",), None, "Do not write a Markdown transcript beside the capture at the end.", False, bool
     ),
@@ -90,7 +97,7 @@ def parse(
         spelling, attached = _split(word)
         option = by_spelling.get(spelling)
         if option is None:
-            raise UsageError(f"no such option: {spelling}")
+            raise UsageError(f"no such option: {spelling}{_suggestion(spelling, [*by_spelling, *HELP])}")
         if option.metavar is None:
             if attached is not None:
                 raise UsageError(f"option {spelling} takes no value")
@@ -100,6 +107,14 @@ def parse(
             raise UsageError(f"option {spelling} needs a value: {option.metavar}")
         values[option.name] = _value(option, spelling, rest.pop(0) if attached is None else attached)
     return values, rest
+
+
+def _suggestion(spelling: str, known: "list[str]") -> str:
+    """Say which option may have been meant."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(spelling, known, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _split(word: str) -> "tuple[str, str | None]":

@@ -38,6 +38,17 @@ def test_words_become_options_and_a_command(words: list[str], changed: dict[str,
 
 
 @pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["--lable", "x"], "--label"), (["--output-file=x"], "--output"), (["--hlep"], "--help"), (["--zzz"], None)],
+)
+def test_the_nearest_option_is_suggested(words: list[str], meant: str | None) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(STDIO, words)
+    hint = "" if meant is None else f"; did you mean {meant}?"
+    assert str(raised.value) == f"no such option: {words[0].partition('=')[0]}{hint}"
+
+
+@pytest.mark.parametrize(
     ("words", "named"),
     [
         (["--nope", "--", "cat"], "--nope"),
@@ -73,6 +84,7 @@ def test_bad_usage_starts_nothing(tmp_path: Path, words: list[str]) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("mcpsniff stdio: ")
+    assert done.stderr.endswith(" (try mcpsniff stdio --help)\n")
     assert os.listdir(tmp_path) == []
 
 
@@ -90,4 +102,4 @@ def test_the_wrapper_starts_the_server_before_anything_heavy_is_loaded() -> None
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     heavy = {"mitmproxy", "aiohttp", "rich", "asyncio", "ssl", "click", "orjson", "platformdirs", "subprocess"}
     assert "mcpsniff" in loaded
-    assert not loaded & (heavy | {"typing", "json", "threading", "socket", "dataclasses", "argparse"})
+    assert not loaded & (heavy | {"typing", "json", "threading", "socket", "dataclasses", "argparse", "difflib"})
