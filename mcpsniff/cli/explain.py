@@ -1,5 +1,8 @@
 """`mcpsniff explain CODE`: what a finding means, why it matters, what to do."""
 
+import shutil
+import sys
+from collections.abc import Iterator
 from difflib import get_close_matches
 
 import click
@@ -8,6 +11,9 @@ from mcpsniff.checks import REGISTRY, SEVERITIES, Check, load
 from mcpsniff.transcript.layout import wrapped
 
 WIDTH = 88
+"""Of an explanation, where the terminal is not narrower."""
+NARROW = 100
+"""On a terminal with fewer columns the list of all codes has the faults below the names."""
 
 
 @click.command("explain")
@@ -20,26 +26,48 @@ def command(code: str | None) -> None:
     load()
     checks = sorted(REGISTRY.values(), key=lambda check: check.code)
     if code is None:
-        widest = max(len(check.name) for check in checks)
-        for check in checks:
-            click.echo(f"{check.code}  {check.name:<{widest}}  {check.severity:<7}  {check.summary}")
+        click.echo("\n".join(_overview(checks, _columns())))
         return
-    click.echo("\n".join(page(_meant(code, checks))))
+    click.echo("\n".join(page(_meant(code, checks), min(WIDTH, _columns() or WIDTH))))
 
 
-def page(check: Check) -> list[str]:
-    """The lines that explain a check."""
-    lines = [f"{check.code} {check.name}", ""]
-    lines.append(f"  severity   {check.severity}: {SEVERITIES[check.severity]}")
-    lines.append(f"  group      {check.group}")
-    lines.append(f"  revisions  {_revisions(check)}")
-    if check.blame:
-        lines.append(f"  blame      {check.blame}")
-    if check.spec:
-        lines.append(f"  source     {check.spec}")
+def _columns() -> int | None:
+    """How wide the terminal is; None where the output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _overview(checks: list[Check], columns: int | None) -> Iterator[str]:
+    """All codes, each on one line; on a terminal what does not fit goes on below."""
+    widest = max(len(check.name) for check in checks)
+    for check in checks:
+        head = f"{check.code}  {check.name:<{widest}}  {check.severity:<7}"
+        if columns is None:
+            yield f"{head}  {check.summary}"
+        elif columns >= NARROW:
+            first, *more = wrapped(check.summary, columns - len(head) - 2)
+            yield f"{head}  {first}"
+            yield from (f"{'':{len(head) + 2}}{line}" for line in more)
+        else:
+            yield from wrapped(f"{check.code}  {check.name}, {check.severity}", columns)
+            yield from (f"    {line}" for line in wrapped(check.summary, columns - 4))
+
+
+def page(check: Check, width: int = WIDTH) -> list[str]:
+    """The lines that explain a check, at most ``width`` columns wide."""
+    facts = {
+        "severity": f"{check.severity}: {SEVERITIES[check.severity]}",
+        "group": check.group,
+        "revisions": _revisions(check),
+        "blame": check.blame,
+        "source": check.spec,
+    }
+    lines = [*wrapped(f"{check.code} {check.name}", width), ""]
+    for name, value in facts.items():
+        for index, line in enumerate(wrapped(value, width - 13) if value else ()):
+            lines.append(f"  {name if index == 0 else '':<9}  {line}")
     for paragraph in check.doc.split("\n\n"):
         lines.append("")
-        lines += wrapped(" ".join(paragraph.split()).replace("``", ""), WIDTH)
+        lines += wrapped(" ".join(paragraph.split()).replace("``", ""), width)
     return lines
 
 

@@ -1,6 +1,7 @@
 """The other commands, wrong usage, and the line between click and the fast path of `mcpsniff stdio`."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 from mcpsniff import __version__
 from mcpsniff.checks import load
 from mcpsniff.cli import main
+from mcpsniff.cli.demo import typed_command
 from mcpsniff.cli.main import COMMANDS, cli
 from mcpsniff.cli.options import STDIO
 from tests.capture.capture_files import save
-from tests.cli.running import on_terminal, run
+from tests.cli.running import COMMAND, environment, on_terminal, run
 from tests.transcript.golden import SESSION
 
 CODES = sorted(load())
@@ -106,6 +108,15 @@ def test_explain_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == CODES
 
 
+@pytest.mark.parametrize("columns", [40, 80, 130])
+@pytest.mark.parametrize("words", [[], ["MCP409"], ["MCP303"] if "MCP303" in CODES else ["MCP301"]])
+def test_explanations_fit_the_terminal(words: list[str], columns: int) -> None:
+    ran = on_terminal("explain", *words, columns=columns)
+    assert ran.status == 0
+    assert max(map(len, ran.out.splitlines())) <= columns
+    assert ("".join(words) or CODES[-1]) in ran.out
+
+
 def test_an_unforeseen_error_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,8 +161,11 @@ def test_demo(tmp_path: Path) -> None:
     assert (ran.status, ran.err) == (0, "")
     for code in FAULTS:
         assert f"✗ error {code} " in ran.out
-    [capture] = (tmp_path / "captures").iterdir()
-    assert str(capture) in ran.out
+    [capture] = (tmp_path / "captures").glob("*.mcpcap")
+    transcript = capture.with_suffix(".md")
+    assert f"The capture: {capture}\n" in ran.out
+    assert f": {transcript}\n" in ran.out
+    assert transcript.read_text(encoding="utf-8").startswith("# MCP session with `demo`")
     assert "Try next:" in ran.out
     assert " ms\n" in ran.out
     assert "the server exited with status 0" in ran.out
@@ -161,6 +175,42 @@ def test_demo(tmp_path: Path) -> None:
     assert codes == dict.fromkeys(FAULTS, "server")
     states = [line["state"] for line in lines if line["type"] == "exchange"]
     assert sorted(states) == ["answered"] * 7 + ["cancelled"]
+
+
+def test_what_the_demo_suggests_works_as_typed(tmp_path: Path) -> None:
+    """Also when mcpsniff is not on PATH, and the folder's name needs quotes."""
+    folder = tmp_path / "my captures"
+    script = tmp_path / "bin" / "mcpsniff"
+    script.parent.mkdir()
+    program = "import sys\nfrom mcpsniff.__main__ import main\nsys.exit(main())\n"
+    script.write_text(f"#!{sys.executable}\n{program}", encoding="utf-8")
+    script.chmod(0o755)
+    for command in ([str(script)], COMMAND):
+        shown = subprocess.run(
+            [*command, "demo", "--dir", str(folder)],
+            capture_output=True,
+            text=True,
+            env=environment(PATH="/usr/bin:/bin"),
+        ).stdout
+        typed = [line.strip() for line in shown.split("Try next:")[1].splitlines() if " show demo " in line]
+        assert len(typed) == 3
+        for line in typed:
+            assert shlex.split(line)[: len(command)] == command
+            done = subprocess.run(
+                line, shell=True, capture_output=True, env=environment(PATH="/usr/bin:/bin"), cwd=tmp_path
+            )
+            assert done.returncode == 0, done.stderr
+
+
+def test_where_the_name_finds_it_the_name_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "mcpsniff"
+    script.write_text("#!/bin/sh\n", encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert typed_command(str(script)) == ["mcpsniff"]
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert typed_command(str(script)) == [str(script)]
+    assert typed_command("/x/mcpsniff/__main__.py") == [sys.executable, "-m", "mcpsniff"]
 
 
 def test_demo_on_a_terminal(tmp_path: Path) -> None:
