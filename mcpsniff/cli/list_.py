@@ -10,8 +10,8 @@ from mcpsniff.capture.catalog import Entry, list_captures
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.store import capture_folder
 from mcpsniff.cli.output import note
-from mcpsniff.transcript.layout import cells
-from mcpsniff.transcript.safe import shortened, visible
+from mcpsniff.transcript.layout import cells, fitted
+from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.units import size
 
 
@@ -30,7 +30,7 @@ def command(as_json: bool, directory: str | None) -> None:
         click.echo(f"There is no capture in {shown(folder)} yet: `mcpsniff stdio -- COMMAND` makes one.")
         return
     click.echo(f"Captures in {shown(folder)}:")
-    labels = [shortened(visible(entry.label), 32) for entry in entries]
+    labels = [fitted(visible(entry.label), 32) for entry in entries]
     widest = max(map(cells, labels))
     for entry, label in zip(entries, labels, strict=True):
         padded = label + " " * (widest - cells(label))

@@ -15,6 +15,7 @@ from mcpsniff.cli import main
 from mcpsniff.cli.demo import typed_command
 from mcpsniff.cli.main import COMMANDS, cli
 from mcpsniff.cli.options import STDIO
+from mcpsniff.transcript.safe import cells
 from tests.capture.capture_files import save
 from tests.cli.running import COMMAND, environment, on_terminal, run
 from tests.transcript.golden import SESSION
@@ -88,6 +89,14 @@ def test_list(tmp_path: Path) -> None:
     assert (good["transport"], good["argv"], good["parts"], good["problem"]) == ("stdio", ["a", "b"], 1, None)
     assert good["size"] == (folder / "time-20261129T100000.000Z-1.mcpcap").stat().st_size
     assert "not a capture" in entries["bad\x1b[1m"]["problem"]
+
+
+def test_list_counts_the_cells_of_labels(tmp_path: Path) -> None:
+    for number, label in enumerate(("日本語" * 20, "time")):
+        save(tmp_path, f"{number}.mcpcap", SESSION, label=label)
+    lines = run("list", "--dir", str(tmp_path)).out.splitlines()[1:]
+    assert [cells(line) for line in lines] == [cells(lines[0])] * 2
+    assert cells(lines[0].split("  ")[2]) <= 32
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -51,6 +51,13 @@ def test_a_terminal_gets_colours_and_fits(capture: Path) -> None:
         assert "2.4 ms" in bare
 
 
+@pytest.mark.parametrize("columns", [1, 20])
+def test_a_very_narrow_terminal_is_served(capture: Path, columns: int) -> None:
+    ran = on_terminal("show", str(capture), columns=columns)
+    assert (ran.status, "Traceback" in ran.out) == (0, False)
+    assert "Summary" in ran.out
+
+
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_a_terminal_without_colours(capture: Path, env: dict[str, str]) -> None:
     ran = on_terminal("show", str(capture), env=env)
