@@ -2,6 +2,7 @@
 
 import os
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
 import click
@@ -9,6 +10,7 @@ import click
 from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture, open_stream
+from mcpsniff.capture.store import is_being_written
 from mcpsniff.cli.output import note, output
 from mcpsniff.errors import UsageError
 from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
@@ -40,13 +42,22 @@ def command(capture: str | None, form: str, path: str | None, payload: bool | No
     opened = choose(capture, directory)
     if path is not None and any(_is_same(path, part.path) for part in opened.parts):
         raise UsageError(f"{shown(path)} is the capture itself, and would be overwritten")
+    now_us = running_for(opened)
     with output(path) as stream:
         if form == "json":
-            write_json(opened, stream, payload=bool(payload))
+            write_json(opened, stream, payload=bool(payload), now_us=now_us)
         elif form == "markdown":
-            _write_markdown(opened, stream, _style(payload))
+            _write_markdown(opened, stream, _style(payload), now_us=now_us)
         else:
-            write_text(opened, stream, _style(payload), to_file=path is not None)
+            write_text(opened, stream, _style(payload), to_file=path is not None, now_us=now_us)
+
+
+def running_for(capture: Capture) -> int | None:
+    """How long ago the session of a capture that is still being written began, in microseconds; None if it is over."""
+    if not is_being_written(capture.parts[-1].path):
+        return None
+    began = datetime.fromisoformat(capture.header.started)
+    return max(0, int((datetime.now(UTC) - began) / timedelta(microseconds=1)))
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -67,13 +78,13 @@ def choose(what: str | None, directory: str | None) -> Capture:
     return opened
 
 
-def write_json(capture: Capture, stream: BinaryIO, *, payload: bool) -> None:
-    """Write the JSON Lines of a capture."""
+def write_json(capture: Capture, stream: BinaryIO, *, payload: bool, now_us: int | None = None) -> None:
+    """Write the JSON Lines of a capture; ``now_us`` is as in `mcpsniff.transcript.session.write`."""
     from mcpsniff.transcript.jsonl import JsonLines
     from mcpsniff.transcript.session import Session
 
     lines = JsonLines(payload=payload)
-    stream.writelines(lines.lines(events) for events in Session(capture).events())
+    stream.writelines(lines.lines(events) for events in Session(capture, now_us=now_us).events())
 
 
 def write_text(
@@ -83,11 +94,10 @@ def write_text(
     *,
     to_file: bool = False,
     now_us: int | None = None,
-    running: bool = False,
 ) -> None:
     """Write the text form: in colours where ``stream`` is standard output and that is a terminal, else plain.
 
-    ``now_us`` and ``running`` are as in `mcpsniff.transcript.session.write`.
+    ``now_us`` is as in `mcpsniff.transcript.session.write`.
     """
     from mcpsniff.transcript.closing import closing_lines
     from mcpsniff.transcript.session import Session, write
@@ -96,18 +106,16 @@ def write_text(
     print_line, width = _printer(stream, to_file=to_file)
     session = Session(capture, now_us=now_us)
     page = TextTranscript(print_line, width, style)
-    summary = write(session, page, now_us=now_us, running=running)
+    summary = write(session, page, now_us=now_us, running=now_us is not None)
     for line in closing_lines(summary, page.width):
         print_line(line)
 
 
-def _write_markdown(
-    capture: Capture, stream: BinaryIO, style: Style, *, now_us: int | None = None, running: bool = False
-) -> None:
+def _write_markdown(capture: Capture, stream: BinaryIO, style: Style, *, now_us: int | None = None) -> None:
     from mcpsniff.transcript.markdown import write_markdown
     from mcpsniff.transcript.session import Session
 
-    write_markdown(Session(capture, now_us=now_us), stream, style, now_us=now_us, running=running)
+    write_markdown(Session(capture, now_us=now_us), stream, style, now_us=now_us, running=now_us is not None)
 
 
 def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def]

@@ -82,11 +82,14 @@ class Summary:
         self.has_ended = False
         """True once the server's process has ended, or could not be started."""
         self._tool_errors: set[int] = set()
+        self._on_frame: list[Fault] = []
+        """Faults of the latest frame, whose place is the message in it if there is one."""
 
     def feed(self, events: Iterable[Event]) -> None:
         """Count events."""
         for event in events:
             if isinstance(event, Frame):
+                self._on_frame.clear()
                 self.bytes[event.direction] += event.size
                 self.last_t = max(self.last_t, event.t_last)
             elif isinstance(event, Message):
@@ -120,6 +123,10 @@ class Summary:
     def _message(self, message: Message) -> None:
         self.kinds[message.kind] = self.kinds.get(message.kind, 0) + 1
         self.messages[message.direction] += 1
+        if message.batch is None:
+            for fault in self._on_frame:
+                fault.places = [message.n if place == message.frame.n else place for place in fault.places]
+            self._on_frame.clear()
         link = message.link
         if message.result.get("isError") is True and link is not None and link.response == message.n:
             self._tool_errors.add(link.request)
@@ -145,6 +152,8 @@ class Summary:
         fault.count += 1
         if len(fault.places) < PLACES:
             fault.places.append(finding.at if finding.message is None else finding.message)
+            if finding.message is None and finding.at == finding.frame:
+                self._on_frame.append(fault)
 
     @property
     def cancelled(self) -> int:

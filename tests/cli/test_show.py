@@ -1,10 +1,12 @@
 """`mcpsniff show`, as a process."""
 
+import fcntl
 import json
 import os
 import re
 import stat
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -192,6 +194,24 @@ def test_a_cut_capture_is_shown_with_a_finding(capture: Path) -> None:
     ran = run("show", str(capture))
     assert ran.status == 0
     assert "MCP903" in ran.out
+
+
+def test_a_session_that_still_runs(tmp_path: Path) -> None:
+    """Whether it runs is known by the recorder's lock, and how long a call has been waiting by the clock."""
+    began = (datetime.now(UTC) - timedelta(seconds=90)).isoformat()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hang"}}
+    path = save(tmp_path, NAME, records(("c2s", call)), **HEADER | {"started": began})
+    with path.open("rb") as recorder:
+        fcntl.flock(recorder, fcntl.LOCK_EX)
+        live = run("show", str(path)).out
+        findings = run("show", str(path), "--format", "json").out
+    dead = run("show", str(path)).out
+
+    assert "the session is still running" in live
+    assert re.search(r"still open after 1 min 3\d s", live), live
+    assert "MCP410" in findings
+    assert "the recording ends here without an end of the session" in dead
+    assert "MCP410" not in dead
 
 
 def test_viewing_runs_nothing_b151(tmp_path: Path) -> None:

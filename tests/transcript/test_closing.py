@@ -2,8 +2,10 @@
 
 from mcpsniff.capture.records import Record
 from mcpsniff.checks import CLIENT, INFO, NOTE, SERVER, WARNING, Finding, load
+from mcpsniff.decoder import Decoder
 from mcpsniff.transcript.advice import GRADED_DOWN, SPEAKS_TO, what_to_do
 from mcpsniff.transcript.payload import WHOLE
+from mcpsniff.transcript.summary import Summary
 from mcpsniff.wire.frames import DEFAULT_FRAME_LIMIT
 from tests.sessions import OPENS, end, records
 from tests.transcript.rendering import markdown, text
@@ -167,3 +169,15 @@ def test_a_session_that_ended_says_nothing_of_the_kind() -> None:
     for ends in (end(9000), [Record(9000, "close", 1, {"how": "error", "error": "x", "status": 127})]):
         assert "recording ends here" not in text([*OPEN, *ends])
     assert "recording ends here" not in text(OPEN, transport="http")
+
+
+def test_a_finding_about_a_frame_leads_to_the_row_of_its_message() -> None:
+    said = records(("s2c", b"{}" + b" " * 100 + b"\n"), ("s2c", b"\n"), ("s2c", b"\n"))
+    summary = Summary()
+    decoder = Decoder(frame_limit=50)
+    for one in said:
+        summary.feed(decoder.feed(one))
+    places = {fault.first.code: fault.places for fault in summary.worst_first()}
+
+    assert places["MCP904"] == [2]
+    assert places["MCP103"] == [3, 4]
