@@ -19,10 +19,10 @@ from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import Close, Note, Stderr, StillOpen, StillRunning
 from mcpsniff.protocol.exchanges import OTHER, Exchange, Exchanges
 from mcpsniff.protocol.fragments import FragmentWatch
-from mcpsniff.protocol.jsonrpc import classify
-from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.jsonrpc import BATCH_CUT, classify
+from mcpsniff.protocol.message import INVALID, Message
 from mcpsniff.protocol.reading import JsonReader
-from mcpsniff.wire.frames import DEFAULT_FRAME_LIMIT, EMPTY_LINE, Frame, Span
+from mcpsniff.wire.frames import DEFAULT_FRAME_LIMIT, EMPTY_LINE, INCOMPLETE, Frame, Span
 from mcpsniff.wire.ndjson import LineSplitter
 
 SLOW_REQUEST_US: Final = 60_000_000
@@ -152,13 +152,23 @@ class Decoder:
 
     def _note(self, out: list[Event], record: Record) -> None:
         if record.kind == GAP:
-            for channel in self._channels.values():
-                if record.channel in (None, channel.number):
-                    channel.splitter.gap()
+            self._lose(record.channel)
         fields = record.body if isinstance(record.body, dict) else {}
         note = Note(record.kind, record.channel, fields, _note_spans(record.channel, fields))
         self._emit(out, note, record.t)
         self._judge(out, note, note.n, record.t)
+
+    def _lose(self, number: int | None) -> None:
+        """Bytes of a channel (None: of any) are missing: whatever they said is not known."""
+        for channel in self._channels.values():
+            if number in (None, channel.number):
+                channel.splitter.gap()
+                if channel.kind != "stderr":
+                    self._forget(channel.direction)
+
+    def _forget(self, direction: str) -> None:
+        self.exchanges.lose(direction)
+        self.conversation.lose()
 
     # -- frames and messages ---------------------------------------------------------------------------------------
 
@@ -195,6 +205,8 @@ class Decoder:
             message.revision = self.conversation.govern(message)
         if message.revision is not None:
             message.flaws += revision_flaws(message, message.revision)
+        if message.flaws and _is_partly_unknown(message):
+            self._forget(message.direction)
         out.append(message)
         for exchange in ended:
             self._emit_exchange(out, exchange, message.t)
@@ -262,6 +274,11 @@ class Decoder:
             channel = Channel(int(number), fields, self._limit, offset if isinstance(offset, int) else 0)
             channel.splitter.gap()
             self._channels[int(number)] = channel
+
+
+def _is_partly_unknown(message: Message) -> bool:
+    """True if it said something, and the observer does not know what: kept in part, or too long a batch."""
+    return BATCH_CUT in message.flaws or (message.kind == INVALID and not INCOMPLETE.isdisjoint(message.flaws))
 
 
 def _close_event(channel: Channel, record: Record) -> Close:

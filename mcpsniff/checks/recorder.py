@@ -6,6 +6,8 @@ from mcpsniff.checks import MCPSNIFF, NOTE, RECORDER, WARNING, Finding, Hit, Ver
 from mcpsniff.checks.words import plain, size
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import Note
+from mcpsniff.protocol.jsonrpc import BATCH_CUT, BATCH_LIMIT
+from mcpsniff.protocol.message import Message
 from mcpsniff.wire.frames import TRUNCATED, Frame
 
 _LOSSES = {
@@ -110,3 +112,24 @@ def frame_truncated(frame: Frame, _: Conversation) -> Verdict:
     Fix: Nothing needs to be done. The whole message is in the capture.
     """
     return f"only the first {size(len(frame.payload))} of {size(frame.size)} were analysed"
+
+
+@check(
+    "MCP905",
+    "batch-cut",
+    on=Message,
+    when=(BATCH_CUT,),
+    severity=NOTE,
+    group=RECORDER,
+    spec="mcpsniff",
+    blame=MCPSNIFF,
+)
+def batch_cut(message: Message, _: Conversation) -> Verdict:
+    """Only the first elements of a very long batch were analysed; the wire and the capture have all of them.
+
+    One line can hold millions of elements, each of which would be a message of its own. What the others said is not
+    known to this analysis, so nobody is blamed for what may have been among them.
+
+    Fix: Nothing needs to be done. The whole batch is in the capture.
+    """
+    return f"only the first {BATCH_LIMIT:,} of {len(message.body):,} elements were analysed"

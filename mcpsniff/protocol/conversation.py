@@ -170,6 +170,11 @@ class Conversation:
         elif asked is not None and message.kind == ERROR and asked.method == "initialize":
             self._enter("initialize-error")
 
+    def lose(self) -> None:
+        """Bytes are missing from the capture: the opening, where it was not over, may have been among them."""
+        if self.state in (CLOSED, HANDSHAKE, FAILED):
+            self.state = UNKNOWN
+
     def end(self, close: Close) -> None:
         """A stream has ended, or the process behind it."""
         self.closed_at.setdefault(close.direction, close.t)
@@ -212,6 +217,8 @@ class Conversation:
                 self.unconfirmed_requests += 1
 
     def _modern_request(self, meta: Any) -> None:
+        if self.era == LEGACY_ERA and self.initialize_answered:
+            return  # one request of the other era does not undo a handshake: revisions are judged per request
         self.era = MODERN_ERA
         self._settle(_text(meta.get(PROTOCOL_VERSION_KEY)))
         self.client_info = _object(meta.get(CLIENT_INFO_KEY)) or self.client_info

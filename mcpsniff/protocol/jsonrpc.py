@@ -17,6 +17,15 @@ from mcpsniff.wire.frames import INCOMPLETE, Frame
 
 MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 
+LONGEST_INTEGER: Final = 1000
+"""Digits of an integer id that is compared as an integer; longer ones are compared by their digits."""
+
+BATCH_LIMIT: Final = 10_000
+"""Elements of a batch that are looked at. One line may hold millions, each a message of its own; no peer sends more
+than a few dozen, and no revision since 2025-06-18 allows any."""
+
+BATCH_CUT: Final = "batch-cut"
+
 ENVELOPE_FLAWS: Final = {
     "not-an-object": "the JSON value is neither an object nor an array",
     "jsonrpc-missing": "there is no jsonrpc member",
@@ -48,6 +57,7 @@ ENVELOPE_FLAWS: Final = {
     "batch-bad-element": "an element of the array is not a JSON-RPC object",
     "batch-mixed": "requests or notifications share the array with responses",
     "batch-initialize": "initialize stands inside a batch",
+    BATCH_CUT: f"mcpsniff looked at the first {BATCH_LIMIT:,} elements only; the wire carried all",
 }
 
 
@@ -183,19 +193,26 @@ def _number(token: str, found: list[str]) -> IdKey | None:
     """A number by exact value: 1.0 is 1, and 2^65 is not its neighbour."""
     try:
         exact = Decimal(token)
-        integral = exact.is_finite() and exact == exact.to_integral_value()
     except InvalidOperation:
         return ("number", token)
     if not exact.is_finite():
         return None
-    if not integral:
+    # Not normalize(): arithmetic rounds to the context's precision and overflows beyond its exponents.
+    sign, digits, exponent = exact.as_tuple()
+    text = "".join(map(str, digits)).lstrip("0")
+    significant = text.rstrip("0")
+    if not significant:
+        sign, power = 0, 0
+    else:
+        power = int(exponent) + len(text) - len(significant)
+    if power < 0:
         found.append("id-fraction")
-        return ("number", exact.normalize())
-    if not token.lstrip("-").isdigit():
+    elif not token.lstrip("-").isdigit():
         found.append("id-integral-float")
-    if exact.adjusted() > 1000:
-        return ("number", exact.normalize())
-    return int(exact)
+    if power >= 0 and len(significant) + power <= LONGEST_INTEGER:
+        number: int = int(significant or "0") * 10**power
+        return -number if sign else number
+    return ("number", (sign, significant, power))
 
 
 def _token(value: Any, raw: bytes, reading: Reading) -> str:
@@ -225,7 +242,7 @@ def _batch(
 ) -> list[Message]:
     """A batch is one message of its own, followed by its elements. Arrays inside it are not unpacked."""
     text = frame.payload.decode(errors="replace") if reading.text is None else reading.text
-    texts = [text[start:stop].encode() for start, stop in outline(text).elements]
+    texts = [text[start:stop].encode() for start, stop in outline(text, BATCH_LIMIT).elements]
     elements = [_element(frame, element, reader) for element in texts]
     found = []
     kinds = {element.kind for element in elements}
@@ -237,6 +254,8 @@ def _batch(
         found.append("batch-mixed")
     if any(element.method == "initialize" for element in elements):
         found.append("batch-initialize")
+    if len(values) > BATCH_LIMIT:
+        found.append(BATCH_CUT)
     whole = Message(frame, BATCH, None, None, None, values, frame.payload, flaws + tuple(found))
     return [whole, *elements]
 

@@ -6,6 +6,7 @@ tokens without recursion, so no nesting can hurt it, and stops where the text st
 """
 
 import re
+import sys
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -48,8 +49,8 @@ class _Container:
     expects_name: bool = False
 
 
-def outline(text: str) -> Outline:
-    """Walk ``text`` as far as it is made of JSON tokens."""
+def outline(text: str, most_elements: int = sys.maxsize) -> Outline:
+    """Walk ``text`` as far as it is made of JSON tokens, or until a top-level array has had ``most_elements``."""
     found = Outline()
     stack: list[_Container] = []
     value_start = 0
@@ -83,6 +84,8 @@ def outline(text: str) -> Outline:
                 _note_value(stack[0], value_start, position, found)
             found.complete = not stack
         elif word == "," and stack:
+            if len(found.elements) >= most_elements:
+                return found
             stack[-1].index += 1
             stack[-1].expects_name = stack[-1].is_object
     if position < len(text.rstrip(" \t\r\n")):

@@ -37,8 +37,7 @@ class LineSplitter:
         self._limit = limit
         self._start = offset
         self._offset = offset
-        self._pending: list[bytes] = []
-        self._kept = 0
+        self._pending = bytearray()
         self._t_first = 0
         self._gapped = False
 
@@ -59,7 +58,7 @@ class LineSplitter:
         """The stream has ended at ``t``: what is left is a line without its LF."""
         if self._start == self._offset:
             return []
-        return [self._frame(t, b"".join(self._pending), terminated=False)]
+        return [self._frame(t, bytes(self._pending), terminated=False)]
 
     def _end_of_line(self, t: int, piece: bytes) -> Frame:
         if self._start == self._offset:
@@ -68,23 +67,21 @@ class LineSplitter:
             return self._frame(t, piece if len(piece) <= self._limit else piece[: self._limit], terminated=True)
         self._keep(t, piece)
         self._offset += len(piece) + 1
-        return self._frame(t, b"".join(self._pending), terminated=True)
+        return self._frame(t, bytes(self._pending), terminated=True)
 
     def _keep(self, t: int, piece: bytes) -> None:
         if self._start == self._offset:
             self._t_first = t
-        room = self._limit - self._kept
+        room = self._limit - len(self._pending)
         if room > 0:
-            self._pending.append(piece[:room])
-            self._kept += min(room, len(piece))
+            self._pending += piece[:room]
 
     def _frame(self, t: int, payload: bytes, *, terminated: bool) -> Frame:
         start, stop = self._start, self._offset
         size = stop - start - terminated
         flaws = _flaws(payload, size, terminated=terminated, gapped=self._gapped)
         self._start = stop
-        self._pending = []
-        self._kept = 0
+        self._pending = bytearray()
         self._gapped = False
         return Frame(
             self.channel,

@@ -64,6 +64,12 @@ def test_an_exchange_knows_its_request_answer_progress_and_latency() -> None:
         ("0", '""', False),
         ("1e999999999999999999999", "1e999999999999999999999", True),
         ("7" * 5000, "7" * 5000, True),
+        ("1e1000001", "1e1000001", True),
+        ("1e1000001", "1e1000002", False),
+        ("1e9999999", "10e9999998", True),
+        ("-1e-9999999", "-1e-9999999", True),
+        ("1.00000000000000000000000000000001", "1.00000000000000000000000000000002", False),
+        ("1.50000000000000000000000000000000000", "1.5", True),
     ],
 )
 def test_ids_pair_by_type_and_exact_value(asked: str, answered: str, *, paired: bool) -> None:
@@ -107,7 +113,7 @@ def test_an_answer_after_the_cancel_names_its_exchange_and_is_not_its_response()
         ([("c2s", request("1")), ("s2c", result(1))], ["id-type-differs"]),
         ([("s2c", request(5, "roots/list")), ("s2c", result(5))], ["wrong-side"]),
         ([("c2s", request(1)), ("s2c", result(1)), ("c2s", request(1))], ["id-reused"]),
-        ([("c2s", request(1)), ("c2s", cancelled(1)), ("c2s", request(1))], ["id-reused-after-cancel"]),
+        ([("c2s", request(1)), ("c2s", cancelled(1)), ("c2s", request(1))], ["id-reused"]),
         ([("s2c", progress("zz"))], ["progress-unknown-token"]),
         ([("c2s", cancelled(9))], ["cancel-unknown"]),
         ([("c2s", request(1)), ("s2c", result(1)), ("c2s", cancelled(1))], ["cancel-after-end"]),
@@ -135,6 +141,78 @@ def test_an_answer_after_the_cancel_names_its_exchange_and_is_not_its_response()
 )
 def test_what_history_says_of_the_last_message(said: list[tuple[str, object]], expected: list[str]) -> None:
     assert facts(messages(decode(records(*said)))[-1]) == expected
+
+
+def test_an_error_without_id_is_not_taken_for_an_answer_to_a_notification_when_it_may_answer_a_request() -> None:
+    notice = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+    refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "x"}}
+    unusable: list[object] = [{"jsonrpc": "2.0", "id": None, "method": "ping"}, b"{nonsense}\n", request(1)]
+    for asked in unusable:
+        said = [("c2s", asked), ("c2s", notice), ("s2c", refusal)]
+        assert facts(messages(decode(records(*said)))[-1]) == ["uncorrelated"], asked
+    twice = [("c2s", unusable[0]), ("c2s", notice), ("s2c", refusal), ("s2c", refusal)]
+    assert facts(messages(decode(records(*twice)))[-1]) == ["notification-answered"]
+
+
+def test_the_late_answer_to_a_cancelled_request_is_not_a_second_one_to_its_successor() -> None:
+    said = [("c2s", request(1)), ("c2s", cancelled(1)), ("c2s", request(1, "ping")), ("s2c", result(1))]
+    events = decode(records(*said, ("s2c", result(1)), ("s2c", result(1))))
+    first, _, second, answer, late, again = messages(events)
+
+    assert (answer.exchange, late.exchange, again.exchange) == (second.n, first.n, second.n)
+    assert [facts(one) for one in (answer, late, again)] == [["ambiguous"], ["answer-after-cancel"], ["answered-twice"]]
+    assert all(one.ambiguous for one in exchanges(events) if one.request == second.n)
+
+
+def test_a_token_that_two_requests_share_lives_as_long_as_one_of_them() -> None:
+    share = {"_meta": {"progressToken": "t"}}
+    said = [("c2s", request(1, **share)), ("c2s", request(2, **share)), ("s2c", result(2)), ("s2c", progress("t"))]
+    last = messages(decode(records(*said)))[-1]
+
+    assert (facts(last), last.exchange) == ([], 2)
+    ended = messages(decode(records(*said, ("s2c", result(1)), ("s2c", progress("t")))))[-1]
+    assert facts(ended) == ["progress-after-end"]
+
+
+@pytest.mark.parametrize(
+    "terminal",
+    [
+        [("c2s", request(2, "tasks/get", taskId="t1")), ("s2c", result(2, taskId="t1", status="completed"))],
+        [("c2s", request(2, "tasks/result", taskId="t1")), ("s2c", result(2, content=[]))],
+        [
+            (
+                "s2c",
+                {
+                    "jsonrpc": "2.0",
+                    "method": "notifications/tasks/status",
+                    "params": {"taskId": "t1", "status": "failed"},
+                },
+            )
+        ],
+    ],
+)
+def test_progress_of_a_task_ends_with_the_task(terminal: list[tuple[str, object]]) -> None:
+    begun = [("c2s", request(1, _meta={"progressToken": "t"})), ("s2c", result(1, task={"taskId": "t1"}))]
+
+    assert facts(messages(decode(records(*begun, progress_said("t"))))[-1]) == []
+    assert facts(messages(decode(records(*begun, *terminal, progress_said("t"))))[-1]) == ["progress-after-end"]
+
+
+def progress_said(token: object) -> tuple[str, object]:
+    return "s2c", progress(token)
+
+
+def test_a_result_with_a_task_means_one_only_where_the_revision_has_tasks() -> None:
+    opening = [
+        ("c2s", request(0, "initialize", protocolVersion="2025-06-18")),
+        ("s2c", result(0, protocolVersion="2025-06-18")),
+        ("c2s", request(1, _meta={"progressToken": "t"})),
+        ("s2c", result(1, task={"taskId": "t1"}, resultType="input_required")),
+    ]
+    events = decode(records(*opening, progress_said("t")))
+
+    assert facts(messages(events)[-1]) == ["progress-after-end"]
+    assert [one.state for one in exchanges(events)] == ["answered", "answered"]
 
 
 def test_progress_of_a_task_goes_on_after_the_answer() -> None:

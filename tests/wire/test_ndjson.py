@@ -101,7 +101,7 @@ def test_a_line_beyond_the_limit_keeps_memory_bounded() -> None:
     for _ in range(5000):
         splitter.feed(0, b"a" * 1000)
 
-    assert sum(map(len, splitter._pending)) <= 1000
+    assert len(splitter._pending) <= 1000
     frame, after = splitter.feed(1, b"\n{}\n")
     assert (frame.size, len(frame.payload), frame.flaws) == (5_000_000, 1000, ("truncated",))
     assert (after.payload, after.flaws) == (b"{}", ())

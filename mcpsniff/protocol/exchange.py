@@ -1,0 +1,86 @@
+"""A request and what came of it: its states, its members, and how ids and tokens compare."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mcpsniff.protocol.message import IdKey, Message
+from mcpsniff.protocol.revisions import METHODS
+
+OPEN: Final = "open"
+ANSWERED: Final = "answered"
+ERRORED: Final = "errored"
+INPUT_REQUIRED: Final = "input-required"
+CANCELLED: Final = "cancelled"
+ABANDONED: Final = "abandoned"
+
+STATES: Final = (OPEN, ANSWERED, ERRORED, INPUT_REQUIRED, CANCELLED, ABANDONED)
+
+OTHER: Final = {"c2s": "s2c", "s2c": "c2s"}
+"""The way back."""
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """A request and what came of it. It changes while it is open and never after the decoder has emitted it."""
+
+    request: int
+    """The number of the request message."""
+    conversation: int
+    direction: str
+    """The direction of the request."""
+    id: str
+    """The id's own JSON token."""
+    key: IdKey
+    method: str
+    target: str | None
+    revision: str | None
+    t_request: int
+    state: str = OPEN
+    response: int | None = None
+    progress: list[int] = field(default_factory=list)
+    """The numbers of its progress notifications."""
+    cancel: int | None = None
+    t_end: int | None = None
+    token: IdKey | None = None
+    """The progress token it offered."""
+    t_alive: int = 0
+    """The last sign of life: the request or its latest progress."""
+    ambiguous: bool = False
+    """True if another request could be meant by its id."""
+    unseen: bool = False
+    """True if bytes were lost while it was open: its answer or its cancel may have been among them."""
+    late: int | None = None
+    """The answer that came after the cancel."""
+    predecessor: "Exchange | None" = None
+    """A cancelled exchange with the same id, whose answer may still come."""
+    n: int = 0
+    t: int = 0
+
+    @property
+    def latency_us(self) -> int | None:
+        """Microseconds from request to answer; None without an answer."""
+        return None if self.response is None or self.t_end is None else self.t_end - self.t_request
+
+
+def token_key(value: Any) -> IdKey | None:
+    """A progress token or a requestId as pairing compares it; None if it is neither a string nor a number."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else ("number", value)
+    return None
+
+
+def target_of(message: Message) -> str | None:
+    """What the call is about, such as the tool's name or the resource's URI."""
+    method = METHODS.get(message.method or "")
+    if method is None or method.target is None:
+        return None
+    value = message.params.get(method.target)
+    if isinstance(value, dict):
+        value = value.get("name", value.get("uri"))
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
