@@ -19,6 +19,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     if sys.platform == "win32":
         sys.stderr.write("mcpsniff runs on Linux and macOS; on Windows use it inside WSL.\n")
         return 2
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _take_missing_streams()
     try:
         if words[:1] == ["stdio"]:
             return _stdio(words)
@@ -27,6 +29,18 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         return run(words)
     except KeyboardInterrupt:
         return 130
+
+
+def _take_missing_streams() -> None:
+    """Read from and write to nowhere where a standard stream was closed when we were started (``>&-``).
+
+    Python has None in its place then. Its number is taken too, or the next file that we open would get it.
+    """
+    import os
+
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _stdio(words: "Sequence[str]") -> int:

@@ -1,6 +1,5 @@
 """`mcpsniff explain CODE`: what a finding means, why it matters, what to do."""
 
-import shutil
 import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -9,6 +8,7 @@ import click
 
 from mcpsniff.checks import REGISTRY, SEVERITIES, Check, load
 from mcpsniff.transcript.layout import wrapped
+from mcpsniff.transcript.terminal import columns
 
 WIDTH = 88
 """Of an explanation, where the terminal is not narrower."""
@@ -33,7 +33,7 @@ def command(code: str | None) -> None:
 
 def _columns() -> int | None:
     """How wide the terminal is; None where the output goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return columns() if sys.stdout.isatty() else None
 
 
 def _overview(checks: list[Check], columns: int | None) -> Iterator[str]:

@@ -120,7 +120,7 @@ def _write_markdown(capture: Capture, stream: BinaryIO, style: Style, *, now_us:
 
 def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def]
     """How to print lines there, and how wide."""
-    from mcpsniff.transcript.terminal import plain, printer
+    from mcpsniff.transcript.terminal import plain, printer, terminal
     from mcpsniff.transcript.text import WIDTH
 
     def write(text: str) -> None:
@@ -128,9 +128,7 @@ def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def
 
     if to_file or not sys.stdout.isatty():
         return plain(write), WIDTH
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = terminal()
     if os.environ.get("NO_COLOR") or not console.color_system:
         return plain(write), console.width
     return printer(console), console.width

@@ -1,9 +1,10 @@
-"""Colours: what each role of a piece of text looks like on a terminal.
+"""The terminal: how wide it is, and what each role of a piece of text looks like on it.
 
 rich is used for what it knows about terminals. Captured text never goes through its markup: every piece becomes a
 `rich.text.Text`, in which nothing is interpreted.
 """
 
+import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +48,28 @@ STYLES: Final = {
     "folded": "dim italic",
     "plain": "",
 }
+
+
+NARROWEST: Final = 20
+WIDEST: Final = 500
+USUAL: Final = (80, 24)
+"""Columns and lines of a terminal that does not say."""
+
+
+def columns() -> int:
+    """How many columns the terminal of standard output has, as a number that can be worked with.
+
+    ``COLUMNS`` counts where it is a positive number, else the terminal is asked; what lies outside `NARROWEST` to
+    `WIDEST` is brought there.
+    """
+    return min(max(shutil.get_terminal_size(USUAL).columns, NARROWEST), WIDEST)
+
+
+def terminal() -> "Console":
+    """Standard output as rich sees it. Its width is `columns`; its height does not matter, and is not asked for."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=columns(), height=USUAL[1])
 
 
 def printer(console: "Console") -> Callable[[Line], None]:
