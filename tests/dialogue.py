@@ -98,6 +98,8 @@ class Played:
 
     lines: list[Line]
     events: list[Event]
+    records: list[Record]
+    """What the decoder was fed, from which a capture can be made."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -151,6 +153,7 @@ class _Stage:
         self._input_closed = False
         self._line_of: dict[int, Line] = {}
         self._events: list[Event] = []
+        self._records: list[Record] = list(OPENINGS)
         settings = self._settings(checks)
         self._decoder = Decoder(**settings)
         for opening in OPENINGS:
@@ -170,7 +173,7 @@ class _Stage:
                 by_line[self._line_of[event.at].number].append(event)
         for line in self._lines:
             line.findings = by_line[line.number]
-        return Played(self._lines, self._events)
+        return Played(self._lines, self._events, self._records)
 
     def _settings(self, checks: list[Check]) -> dict[str, Any]:
         late, limit = False, DEFAULT_FRAME_LIMIT
@@ -248,7 +251,9 @@ class _Stage:
             self._feed(line, "chunk", CHANNELS[side], data)
 
     def _feed(self, line: Line, kind: str, channel: int | None, body: Any) -> None:
-        self._take(line, self._decoder.feed(Record(self._t, kind, channel, body)))
+        record = Record(self._t, kind, channel, body)
+        self._records.append(record)
+        self._take(line, self._decoder.feed(record))
 
     def _take(self, line: Line, events: list[Event]) -> None:
         for event in events:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.capture.records import Header
-from mcpsniff.protocol.conversation import CLOSED, HANDSHAKE, UNKNOWN, Conversation
+from mcpsniff.protocol.conversation import CLOSED, HANDSHAKE, MODERN_ERA, UNKNOWN, Conversation
 from mcpsniff.protocol.revisions import is_published
 
 LONGEST_COMMAND: Final = 1000
@@ -25,6 +25,8 @@ class Entry(NamedTuple):
 
 def is_settled(conversation: Conversation) -> bool:
     """True once the opening is over and the head will say all that it ever will."""
+    if conversation.era == MODERN_ERA:  # there the server is known by an answer, usually that to server/discover
+        return conversation.server_capabilities is not None or bool(conversation.server_info)
     return conversation.state not in (CLOSED, HANDSHAKE, UNKNOWN) or conversation.initialize_answered
 
 
@@ -68,10 +70,10 @@ def _revision(conversation: Conversation) -> list[Entry]:
             return [Entry("revision", "", "never negotiated")]
         return [Entry("revision", asked, "asked for by the client, not agreed on")]
     remark = "" if is_published(revision) else "not a published revision"
-    if not remark and conversation.era == "modern":
+    if not remark and conversation.era == MODERN_ERA:
         remark = "named in every request"
     entries = [Entry("revision", revision, remark)]
-    if asked is not None and asked != revision and conversation.era != "modern":
+    if asked is not None and asked != revision and conversation.era != MODERN_ERA:
         entries.append(Entry("asked for", asked, "what the client proposed"))
     return entries
 

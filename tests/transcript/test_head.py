@@ -63,3 +63,26 @@ def test_marks_below_a_line_of_a_traceback_stay_below_it() -> None:
     half = len(shown) // 2
     assert "".join(shown[:half]) == source
     assert (shown[half], shown[half + 1].index("^")) == ("", shown[1].index("second"))
+
+
+def test_a_modern_server_is_known_by_its_answer() -> None:
+    """The head waits for it: there is no handshake that would be over."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    result = {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"prompts": {}},
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "rail", "version": "7"}},
+    }
+    shown = text(
+        records(
+            ("c2s", {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}),
+            ("s2c", {"jsonrpc": "2.0", "id": 1, "result": result}),
+        )
+    )
+    assert "  server        rail 7\n" in shown
+    assert "  server can    prompts\n" in shown
