@@ -134,13 +134,14 @@ def test_a_payload_unfolds_laid_out_from_its_own_text(opened: Opened) -> None:
     browser = opened(SESSION, **HEADER)
     assert browser.js("document.querySelectorAll('details[open]').length") == 0
     browser.click("#n13 summary")
+    browser.until("document.querySelector('#n13 pre:last-child').checkVisibility()")
     assert browser.js("[...document.querySelectorAll('#n13 pre')].map(one => one.checkVisibility())") == [False, True]
     assert browser.js("document.querySelector('#n13 pre:last-child').innerText") == (
         '{\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": {\n    "content": [\n      {\n        "type": "text",\n'
         '        "text": (JSON in a string) {"n": 1.0}\n      }\n    ]\n  }\n}'
     )
     browser.click("#n13 summary")
-    assert browser.js("document.querySelector('#n13 details').open") is False
+    browser.until("!document.querySelector('#n13 details').open")
 
 
 SAMPLES = (
@@ -178,6 +179,7 @@ def test_long_payloads_are_laid_out_whole_and_in_bounded_pieces(opened: Opened) 
     values = list(range(150_000))
     browser = opened(records(("c2s", {"jsonrpc": "2.0", "id": 1, "method": "x", "params": values})))
     browser.click("#n2 summary")
+    browser.until("document.querySelector('#n2 button') !== null")
     more = browser.js("document.querySelector('#n2 button').textContent")
     assert re.fullmatch(r"… [0-9,]+ more characters", more)
     browser.js("document.querySelector('#n2 button').click()")
@@ -188,6 +190,7 @@ def test_long_payloads_are_laid_out_whole_and_in_bounded_pieces(opened: Opened) 
 def test_a_jump_goes_to_the_answer_and_back_and_marks_both(opened: Opened) -> None:
     browser = opened(SESSION, **HEADER)
     browser.click("#n9 > a")
+    browser.until("document.querySelector('.here') !== null")
     assert browser.js("[location.hash, document.querySelector('.here').id]") == ["#n13", "n13"]
     assert browser.js("[...document.querySelectorAll('.mate')].map(one => one.id)") == ["n9", "n11", "n13"]
     assert browser.js("document.activeElement.closest('li').id") == "n13"
@@ -201,6 +204,14 @@ def test_a_finding_jumps_to_its_message(opened: Opened) -> None:
     browser = opened(SESSION, **HEADER)
     browser.click("#findings a")
     assert browser.js("document.querySelector('.here').id") == "n17"
+
+
+def test_a_finding_that_repeats_shows_all_of_its_places(opened: Opened) -> None:
+    browser = opened([*records(*[("s2c", f"noise {number}") for number in range(9)])])
+    assert len(browser.js("[...document.querySelectorAll('#findings a')].map(one => one.hash)")) == 5
+    browser.click("#findings button")
+    assert browser.js("document.getElementById('filter').value") == "code:MCP101"
+    assert len(shown(browser)) == 9
 
 
 def test_every_jump_of_the_page_leads_somewhere(opened: Opened) -> None:

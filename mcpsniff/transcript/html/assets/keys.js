@@ -92,5 +92,18 @@ window.addEventListener("afterprint", () => {
 $("bar").hidden = $("keys").hidden = false;
 nameTheme();
 $("shown").textContent = counted(lists.reduce((sum, list) => sum + list.childElementCount, 0), "row");
-for (const details of document.querySelectorAll("#messages details[open]")) unfold(details);
+for (const fault of document.querySelectorAll("#findings li")) {
+  const head = fault.querySelector("h3");
+  if (!head.textContent.includes("×")) continue;
+  const all = element("button", "", "show all");
+  all.type = "button";
+  all.addEventListener("click", () => {
+    box.value = `code:${head.querySelector("b").textContent}`;
+    apply(box.value);
+    $("messages").scrollIntoView();
+    box.focus({ preventScroll: true });
+  });
+  head.append(all);
+}
+(window.requestIdleCallback ?? setTimeout)(() => rows());
 if (/^#n\d+$/.test(location.hash)) visit(rowOf(location.hash.slice(2)));

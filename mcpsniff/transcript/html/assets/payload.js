@@ -177,4 +177,9 @@ function unfold(details) {
   raw.after(pretty);
 }
 
+// At the click, before it opens, so that nobody sees it change; the event covers what opens in any other way.
+document.addEventListener("click", (event) => {
+  const summary = event.target.closest?.("summary");
+  if (summary) unfold(summary.parentNode);
+});
 document.addEventListener("toggle", (event) => event.target.open && unfold(event.target), true);

@@ -96,10 +96,12 @@ function visit(item, { open = false, record = false } = {}) {
   if (record && item.id && location.hash !== `#${item.id}`) history.pushState(null, "", `#${item.id}`);
 }
 
-// A request gets its link to the answer when its list comes into view: its answer was not known when it was written.
+// What a list needs is done when it comes into view: payloads that are open are laid out, and requests get the link to
+// their answer, which was not known when they were written.
 function dress(list) {
   if (list.dataset.dressed) return;
   list.dataset.dressed = "1";
+  for (const details of list.querySelectorAll("details[open]")) unfold(details);
   for (const item of list.children) {
     const bar = item.className[1] === "q" ? exchanges.get(numberOf(item)) : undefined;
     if (!bar) continue;
