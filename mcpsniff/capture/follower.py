@@ -62,6 +62,11 @@ class Follower:
         self._file = self._open(path)
         self._parser = PartParser(path, self._report)
 
+    @property
+    def path(self) -> str:
+        """The part that is being read."""
+        return self._path
+
     def poll(self) -> list[Record]:
         """Return the records written since the last call, a bounded number at a time; none when nothing is new.
 

@@ -47,6 +47,12 @@ STYLES: Final = {
     "scalar": "",
     "folded": "dim italic",
     "plain": "",
+    "who-0": "cyan",
+    "who-1": "magenta",
+    "who-2": "yellow",
+    "who-3": "green",
+    "who-4": "blue",
+    "who-5": "red",
 }
 
 

@@ -48,14 +48,18 @@ class TextTranscript:
     def head(self, label: str, entries: Iterable[Entry]) -> None:
         """Print the head."""
         self._print([("title", fitted(visible(label), self.width) or "session")])
-        for entry in entries:
-            self._entry(entry)
+        self.entries(entries)
         self._print([])
         legend = "→ client to server   ← server to client   ┬ ┴ a request and its answer"
         if len(legend) > self.width:
             legend = "→ from the client  ← from the server"
         self._wrap("remark", legend, 0)
         self._print([])
+
+    def entries(self, entries: Iterable[Entry]) -> None:
+        """Print lines of the head."""
+        for entry in entries:
+            self._entry(entry)
 
     def _entry(self, entry: Entry) -> None:
         """Print a line of the head: the name, and beside it the value, or below it where there is no room."""
