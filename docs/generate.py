@@ -99,6 +99,14 @@ def flaws_tables(_: str) -> str:
     return str(member("mcpsniff.transcript.jsonl", "flaws_markdown")())
 
 
+def filter_fields(_: str) -> str:
+    """Return the table of the fields of the filter language."""
+    lines = ["| field | meaning |", "|---|---|"]
+    for name, field in member("mcpsniff.transcript.filter.terms", "FIELDS").items():
+        lines.append(f"| `{name}` | {cell(field.help)} |")
+    return "\n".join(lines)
+
+
 PROVIDERS: dict[str, Callable[[str], str]] = {
     "commands": commands_table,
     "help": help_text,
@@ -107,6 +115,7 @@ PROVIDERS: dict[str, Callable[[str], str]] = {
     "header": header_table,
     "options": options_table,
     "flaws": flaws_tables,
+    "filter-fields": filter_fields,
 }
 
 

@@ -13,6 +13,11 @@ class McpsniffError(Exception):
 
     exit_status = 3
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The text by lines: one, unless the error points at a place in something."""
+        return (str(self),)
+
 
 class UsageError(McpsniffError):
     """The command line asks for something that cannot be done."""

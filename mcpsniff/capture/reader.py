@@ -10,6 +10,7 @@ for damage in capture.damage:
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Iterator
 from io import FileIO
 from itertools import pairwise
@@ -66,6 +67,22 @@ class Capture:
             parser = PartParser(part.path, self._report, t)
             yield from self._part_records(part, parser)
             t, before = parser.t, part
+
+    def keep(self) -> None:
+        """Let `records` begin anew each time also on a stream, which is read to its end into a temporary file.
+
+        Raises CaptureError when it cannot be read, or the temporary file not be written.
+        """
+        if self._stream is None:
+            return
+        try:
+            with self._take_stream() as stream:
+                file = tempfile.TemporaryFile()  # noqa: SIM115  closed with the capture
+                while block := stream.read(BLOCK):
+                    file.write(block)
+        except OSError as error:
+            raise CaptureError(f"cannot keep {shown(self.path)} for reading it twice: {reason(error)}") from None
+        self._stream = _Kept(file)
 
     def _part_records(self, part: Part, parser: PartParser) -> Iterator[Record]:
         try:
@@ -125,6 +142,18 @@ class _Started:
     def __exit__(self, *_: object) -> None:
         if self._owned:
             self._stream.close()
+
+
+class _Kept(_Started):
+    """A stream in a temporary file, to be read as often as needed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(b"", file, owned=False)
+
+    def __enter__(self) -> "_Kept":
+        self.taken = False
+        self._stream.seek(0)
+        return self
 
 
 def open_capture(path: str) -> Capture:

@@ -17,6 +17,7 @@ from mcpsniff.errors import McpsniffError, UsageError
 COMMANDS: Final = {
     "stdio": ("mcpsniff.cli.stdio", "Run an MCP server and record what it and its client say."),
     "show": ("mcpsniff.cli.show", "Show what was said, as text, Markdown or JSON Lines."),
+    "tail": ("mcpsniff.cli.tail", "Show what is said while it is said."),
     "list": ("mcpsniff.cli.list_", "List the captures."),
     "explain": ("mcpsniff.cli.explain", "Explain a finding: what is wrong, why it matters, what to do."),
     "demo": ("mcpsniff.cli.demo", "Record a short session with deliberate faults and show it."),
@@ -92,7 +93,9 @@ def run(argv: Sequence[str]) -> int:
         _say(f"{where}: {_sentence(error.format_message())} (try {where} --help)")
         return UsageError.exit_status
     except McpsniffError as error:
-        _say(f"mcpsniff: {error}")
+        first, *more = error.lines
+        for line in (f"mcpsniff: {first}", *more):
+            _say(line)
         return error.exit_status
     except BrokenPipeError:
         _drop_output()

@@ -3,7 +3,7 @@
 import os
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -14,6 +14,10 @@ from mcpsniff.capture.store import is_being_written
 from mcpsniff.cli.output import note, output
 from mcpsniff.errors import UsageError
 from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
+
+if TYPE_CHECKING:
+    from mcpsniff.transcript.filter import Filter
+    from mcpsniff.transcript.session import Session
 
 
 @click.command("show")
@@ -32,24 +36,39 @@ from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
     default=None,
     help="Show payloads whole, or not at all. Without either, text and Markdown fold long ones and JSON has none.",
 )
+@click.option("--filter", "expression", metavar="EXPR", help="Show only what matches (see below).")
+@click.option("--alone", is_flag=True, help="Let --filter judge each message by itself, not whole exchanges.")
 @click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
-def command(capture: str | None, form: str, path: str | None, payload: bool | None, directory: str | None) -> None:
+def command(
+    *,
+    capture: str | None,
+    form: str,
+    path: str | None,
+    payload: bool | None,
+    expression: str | None,
+    alone: bool,
+    directory: str | None,
+) -> None:
     """Show what was said: every message, who answered whom and how fast, what was wrong.
 
     CAPTURE is a file (- for standard input). LABEL is the name of a server as `mcpsniff list` shows it, or a part of
     that name, and means its newest capture. Without either the newest capture of all is shown.
+
+    EXPR is made of terms such as tool:echo, method:tools/*, kind:error, state:open, dir:s2c, id:7, code:MCP4,
+    severity:>=warning, latency:>500ms, size:>64k, t:10s..20s, n:12..40, text:"any words"; side by side all of them must
+    hold; there are or, not and brackets. docs/filter.md has them all.
     """
-    opened = choose(capture, directory)
+    opened, only = choose_part(capture, directory, expression, alone=alone)
     if path is not None and any(_is_same(path, part.path) for part in opened.parts):
         raise UsageError(f"{shown(path)} is the capture itself, and would be overwritten")
     now_us = running_for(opened)
     with output(path) as stream:
         if form == "json":
-            write_json(opened, stream, payload=bool(payload), now_us=now_us)
+            write_json(opened, stream, payload=bool(payload), now_us=now_us, only=only)
         elif form == "markdown":
-            _write_markdown(opened, stream, _style(payload), now_us=now_us)
+            _write_markdown(opened, stream, _style(payload), now_us=now_us, only=only)
         else:
-            write_text(opened, stream, _style(payload), to_file=path is not None, now_us=now_us)
+            write_text(opened, stream, _style(payload), to_file=path is not None, now_us=now_us, only=only)
 
 
 def running_for(capture: Capture) -> int | None:
@@ -78,13 +97,44 @@ def choose(what: str | None, directory: str | None) -> Capture:
     return opened
 
 
-def write_json(capture: Capture, stream: BinaryIO, *, payload: bool, now_us: int | None = None) -> None:
-    """Write the JSON Lines of a capture; ``now_us`` is as in `mcpsniff.transcript.session.write`."""
-    from mcpsniff.transcript.jsonl import JsonLines
+def choose_part(
+    what: str | None, directory: str | None, expression: str | None, *, alone: bool = False
+) -> tuple[Capture, "Filter | None"]:
+    """Open the capture that is meant, and prepare the filter if there is one. Raises FilterError, CaptureError."""
+    if expression is None:
+        if alone:
+            raise UsageError("--alone says how --filter is meant, and needs it")
+        return choose(what, directory), None
+    from mcpsniff.transcript.filter import compile_filter
+
+    compile_filter(expression)
+    opened = choose(what, directory)
+    opened.keep()
+    return opened, compile_filter(expression, alone=alone, started=opened.header.started)
+
+
+def session_of(capture: Capture, now_us: int | None = None, only: "Filter | None" = None) -> "Session":
+    """The session of a capture, or the part of it that is asked for."""
     from mcpsniff.transcript.session import Session
 
+    if only is None:
+        return Session(capture, now_us=now_us)
+    from mcpsniff.transcript.filter import FilteredSession
+
+    session = FilteredSession(capture, only, now_us=now_us)
+    if session.is_empty:
+        note(f"the filter matches none of {session.whole.messages:,} messages")
+    return session
+
+
+def write_json(
+    capture: Capture, stream: BinaryIO, *, payload: bool, now_us: int | None = None, only: "Filter | None" = None
+) -> None:
+    """Write the JSON Lines of a capture; ``now_us`` is as in `mcpsniff.transcript.session.write`."""
+    from mcpsniff.transcript.jsonl import JsonLines
+
     lines = JsonLines(payload=payload)
-    stream.writelines(lines.lines(events) for events in Session(capture, now_us=now_us).events())
+    stream.writelines(lines.lines(events) for events in session_of(capture, now_us, only).events())
 
 
 def write_text(
@@ -94,28 +144,30 @@ def write_text(
     *,
     to_file: bool = False,
     now_us: int | None = None,
+    only: "Filter | None" = None,
 ) -> None:
     """Write the text form: in colours where ``stream`` is standard output and that is a terminal, else plain.
 
     ``now_us`` is as in `mcpsniff.transcript.session.write`.
     """
     from mcpsniff.transcript.closing import closing_lines
-    from mcpsniff.transcript.session import Session, write
+    from mcpsniff.transcript.session import write
     from mcpsniff.transcript.text import TextTranscript
 
     print_line, width = _printer(stream, to_file=to_file)
-    session = Session(capture, now_us=now_us)
+    session = session_of(capture, now_us, only)
     page = TextTranscript(print_line, width, style)
     summary = write(session, page, now_us=now_us, running=now_us is not None)
     for line in closing_lines(summary, page.width):
         print_line(line)
 
 
-def _write_markdown(capture: Capture, stream: BinaryIO, style: Style, *, now_us: int | None = None) -> None:
+def _write_markdown(
+    capture: Capture, stream: BinaryIO, style: Style, *, now_us: int | None = None, only: "Filter | None" = None
+) -> None:
     from mcpsniff.transcript.markdown import write_markdown
-    from mcpsniff.transcript.session import Session
 
-    write_markdown(Session(capture, now_us=now_us), stream, style, now_us=now_us, running=now_us is not None)
+    write_markdown(session_of(capture, now_us, only), stream, style, now_us=now_us, running=now_us is not None)
 
 
 def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def]

@@ -96,8 +96,10 @@ def places(fault: Fault, show: Callable[[int], str] = "#{}".format) -> str:
 
 def _counts(summary: Summary, width: int) -> Iterator[Line]:
     kinds = ", ".join(count(summary.kinds[kind], *nouns) for kind, nouns in _KINDS.items() if summary.kinds.get(kind))
-    total = sum(summary.messages.values())
-    for line in wrapped(f"{count(total, 'message')} in {duration(summary.last_t)}: {kinds or 'nothing'}", width - 2):
+    total = count(sum(summary.messages.values()), "message")
+    if summary.of is not None:
+        total = f"the filter shows {sum(summary.messages.values()):,} of {count(summary.of, 'message')}"
+    for line in wrapped(f"{total} in {duration(summary.last_t)}: {kinds or 'nothing'}", width - 2):
         yield [("", "  "), ("plain", line)]
     sent = ", ".join(
         f"{who} {size(summary.bytes[direction])} in {count(summary.messages[direction], 'message')}"

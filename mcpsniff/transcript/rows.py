@@ -73,6 +73,8 @@ class RowBuilder:
         self._by_number: dict[int | None, Row] = {}
         self._early: list[Finding] = []
         self._frame: Frame | None = None
+        self._rowless = 0
+        """The number of the latest event that has no row of its own."""
         self._lanes = Lanes()
 
     def feed(self, events: Iterable[Event]) -> Iterator[Row]:
@@ -131,8 +133,8 @@ class RowBuilder:
             row.findings.append(finding)
         elif self._frame is not None and finding.at == self._frame.n:
             self._early.append(finding)
-        elif self._rows and self._rows[-1].n < finding.at:
-            # On an exchange that ended with the latest row.
+        elif self._rows and finding.at == self._rowless:
+            # Such as an exchange that ended with the latest row.
             self._rows[-1].findings.append(finding)
         else:
             row = Row(finding.at, finding.t, REPORT, lanes=self._lanes.touch(None), findings=[finding])
@@ -179,6 +181,7 @@ class RowBuilder:
     def _exchange(self, exchange: Exchange) -> None:
         """Only what no message tells gets a row: a request that nobody answered."""
         if exchange.state not in (OPEN, ABANDONED):
+            self._rowless = exchange.n
             return
         until = self._latest if exchange.state == OPEN else exchange.t
         row = Row(exchange.n, until, UNANSWERED, exchange.direction, exchange.method, exchange.target)
@@ -194,6 +197,8 @@ class RowBuilder:
         if title:
             lanes = self._lanes.touch(None)
             self._add(Row(close.n, close.t, CLOSE, title=title, remark=remark, loud=loud, lanes=lanes))
+        else:
+            self._rowless = close.n
 
     def _note(self, note: Note) -> Row:
         title, remark = note_words(note)

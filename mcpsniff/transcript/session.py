@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from mcpsniff.capture.parser import Damage
 from mcpsniff.capture.records import Header, Record
@@ -28,6 +28,16 @@ class Source(Protocol):
 
     def records(self) -> Iterator[Record]:
         """The records, in order."""
+
+
+class Whole(NamedTuple):
+    """What a session comes to of which only a part is shown."""
+
+    messages: int
+    last_t: int
+    """The latest moment that is known of, in microseconds since the start."""
+    has_ended: bool
+    """True once the server's process has ended, or could not be started."""
 
 
 class Session:
@@ -59,6 +69,11 @@ class Session:
     def head(self) -> list[Entry]:
         """The head, as far as the events so far tell."""
         return head(self._source.header, self._decoder.conversation, self._source.path)
+
+    @property
+    def whole(self) -> Whole | None:
+        """What the session comes to, where `events` gives only a part of it."""
+        return None
 
     @property
     def has_process(self) -> bool:
@@ -107,7 +122,11 @@ def write(session: Session, page: Page, *, now_us: int | None = None, running: b
 
     The head is given once the opening is over, at the latest after HEAD_EVENTS events, and always first.
     """
+    whole = session.whole
+    if whole is not None and now_us is None:
+        now_us = whole.last_t
     summary, builder = Summary(now_us), RowBuilder(now_us)
+    summary.of = None if whole is None else whole.messages
     held: list[Row] = []
     seen, opened = 0, False
 
@@ -130,6 +149,6 @@ def write(session: Session, page: Page, *, now_us: int | None = None, running: b
     give(builder.finish(), at_the_end=True)
     if running:
         page.end(RUNNING)
-    elif session.has_process and not summary.has_ended:
+    elif session.has_process and not (summary.has_ended or (whole is not None and whole.has_ended)):
         page.end(CUT_OFF)
     return summary

@@ -79,6 +79,8 @@ class Summary:
         """The first requests that were cancelled, at most OPEN_SHOWN."""
         self.faults: dict[tuple[str, str, str], Fault] = {}
         """By code, severity and blame."""
+        self.of: int | None = None
+        """Messages of the whole session, where only a part of it is counted here."""
         self.has_ended = False
         """True once the server's process has ended, or could not be started."""
         self._tool_errors: set[int] = set()

@@ -1,0 +1,86 @@
+"""A session of which a filter shows a part: decoded twice, the first time to learn what matches."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from mcpsniff.capture.parser import Damage
+from mcpsniff.capture.records import Record
+from mcpsniff.decoder import Event
+from mcpsniff.transcript.filter.expression import Filter
+from mcpsniff.transcript.filter.select import Selection
+from mcpsniff.transcript.head import Entry
+from mcpsniff.transcript.session import Session, Source, Whole
+from mcpsniff.transcript.units import count
+
+
+class FilteredSession(Session):
+    """A session that gives only what ``chosen`` shows. See `mcpsniff.transcript.session.Session` for the rest.
+
+    ``source`` must be readable twice. It is read at once, and again for `events`; a capture that grows in between is
+    shown as far as the first reading went.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        chosen: Filter,
+        label: str = "",
+        *,
+        now_us: int | None = None,
+    ) -> None:
+        self._chosen = chosen
+        self._selection = Selection(chosen)
+        first = _Counted(source)
+        self._selection.learn(Session(first, label, now_us=now_us).events())
+        super().__init__(_Bounded(source, first), label, now_us=now_us)
+
+    @property
+    def whole(self) -> Whole:
+        """What the session comes to without the filter."""
+        return Whole(self._selection.messages, self._selection.last_t, self._selection.has_ended)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the filter shows nothing at all."""
+        return self._selection.is_empty
+
+    def events(self) -> Iterator[list[Event]]:
+        """The events that are shown, in a list for each record (also an empty one)."""
+        return self._selection.pick(super().events())
+
+    def head(self) -> list[Entry]:
+        """The head, with the filter and how much it shows."""
+        alone = ", each by itself" if self._chosen.alone else ""
+        remark = f"{self._selection.shown:,} of {count(self.whole.messages, 'message')} shown{alone}"
+        return [*super().head(), Entry("filter", self._chosen.expression, remark)]
+
+
+class _Counted:
+    """A capture that counts the records it gives."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.header, self.path, self.joined_late = source.header, source.path, source.joined_late
+        self.damage: list[Damage] = []
+        self.count = 0
+
+    def records(self) -> Iterator[Record]:
+        """The records, in order."""
+        for record in self._source.records():
+            self.count += 1
+            yield record
+        self.damage = list(self._source.damage)
+
+
+class _Bounded:
+    """A capture as far as another reading of it went."""
+
+    def __init__(self, source: Source, read: _Counted) -> None:
+        self._source = source
+        self._count = read.count
+        self.header, self.path, self.joined_late = source.header, source.path, source.joined_late
+        self.damage = read.damage
+
+    def records(self) -> Iterator[Record]:
+        """The records, in order."""
+        return islice(self._source.records(), self._count)
