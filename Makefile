@@ -8,7 +8,7 @@ INPUTS := pyproject.toml constraints.txt
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers docs docs-check check bench clean venv dev peers
+.PHONY: help demo test lint types layers docs docs-check check bench clean venv dev peers chromium
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
@@ -16,7 +16,7 @@ help:  ## list the targets
 demo: venv  ## a recorded session with deliberate faults, and its annotated transcript
 	@$(BIN)/mcpsniff demo
 
-test: dev peers  ## all tests, those with real clients and servers included
+test: dev peers chromium  ## all tests, those with real clients, servers and a browser included
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: dev  ## ruff: rules and format
@@ -37,9 +37,10 @@ docs-check: dev
 
 check: test lint types layers docs-check  ## everything that CI runs
 
-bench: venv  ## benchmarks of the wrapper and of the decoder
+bench: venv  ## benchmarks of the wrapper, of the decoder and of the HTML page
 	@$(BIN)/python bench/stdio.py
 	@$(BIN)/python bench/decode.py
+	@$(BIN)/python bench/html.py
 
 clean:  ## remove the environments and caches
 	rm -rf .venv .env-sdk1 .env-sdk2 tests/peers/node_modules build dist \
@@ -56,3 +57,6 @@ dev: venv
 
 peers:
 	@scripts/peers.sh
+
+chromium:
+	@scripts/chromium.sh

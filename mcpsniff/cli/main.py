@@ -16,14 +16,18 @@ from mcpsniff.errors import McpsniffError, UsageError
 
 COMMANDS: Final = {
     "stdio": ("mcpsniff.cli.stdio", "Run an MCP server and record what it and its client say."),
-    "show": ("mcpsniff.cli.show", "Show what was said, as text, Markdown or JSON Lines."),
+    "show": ("mcpsniff.cli.show", "Show what was said, as text, Markdown, HTML or JSON."),
     "tail": ("mcpsniff.cli.tail", "Show what is said while it is said."),
     "list": ("mcpsniff.cli.list_", "List the captures."),
+    "prune": ("mcpsniff.cli.prune", "Remove captures by age or number."),
     "explain": ("mcpsniff.cli.explain", "Explain a finding: what is wrong, why it matters, what to do."),
     "demo": ("mcpsniff.cli.demo", "Record a short session with deliberate faults and show it."),
+    "completion": ("mcpsniff.cli.completion", "Make the shell complete commands, options, labels and captures."),
 }
 """Name, module (its ``command`` is the click command) and the line in the overview."""
 
+COMPLETION: Final = "_MCPSNIFF_COMPLETE"
+"""What a shell sets in the environment when it asks for completions."""
 INTERRUPTED: Final = 130
 _BUG: Final = 70
 
@@ -48,7 +52,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which one may have been meant."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise click.UsageError(f"no such command: {args[0]}{_did_you_mean(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -77,6 +81,10 @@ def run(argv: Sequence[str]) -> int:
     0 fine, 2 usage, 3 something is unreadable or cannot be written, 130 after Ctrl-C; a closed output pipe is fine.
     """
     try:
+        if instruction := os.environ.get(COMPLETION):
+            from mcpsniff.cli.completion import answer
+
+            return answer(cli, instruction)
         # Not cli.main: it has its own ways with a closed pipe and with Ctrl-C.
         with cli.make_context("mcpsniff", list(argv)) as context:
             status = cli.invoke(context)

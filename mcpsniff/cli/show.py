@@ -1,4 +1,4 @@
-"""`mcpsniff show`: what was said, as text, Markdown or JSON Lines."""
+"""`mcpsniff show`: what was said, as text, Markdown, HTML or JSON Lines."""
 
 import os
 import sys
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "markdown", "json"]),
+    type=click.Choice(["text", "markdown", "html", "json"]),
     default="text",
     show_default=True,
-    help="For people, for a bug report, or for programs.",
+    help="For people, for a bug report, for a browser, or for programs.",
 )
 @click.option("-o", "--output", "path", metavar="FILE", help="Write to this file (private, replaced as a whole).")
 @click.option(
     "--payload/--no-payload",
     default=None,
-    help="Show payloads whole, or not at all. Without either, text and Markdown fold long ones and JSON has none.",
+    help="Show payloads whole, or not at all. Without either, text and Markdown fold long ones, HTML unfolds them on a "
+    "click, and JSON has none.",
 )
 @click.option("--filter", "expression", metavar="EXPR", help="Show only what matches (see below).")
 @click.option("--alone", is_flag=True, help="Let --filter judge each message by itself, not whole exchanges.")
@@ -67,6 +68,8 @@ def command(
             write_json(opened, stream, payload=bool(payload), now_us=now_us, only=only)
         elif form == "markdown":
             _write_markdown(opened, stream, _style(payload), now_us=now_us, only=only)
+        elif form == "html":
+            _write_html(opened, stream, _style(payload), now_us=now_us, only=only)
         else:
             write_text(opened, stream, _style(payload), to_file=path is not None, now_us=now_us, only=only)
 
@@ -168,6 +171,14 @@ def _write_markdown(
     from mcpsniff.transcript.markdown import write_markdown
 
     write_markdown(session_of(capture, now_us, only), stream, style, now_us=now_us, running=now_us is not None)
+
+
+def _write_html(
+    capture: Capture, stream: BinaryIO, style: Style, *, now_us: int | None = None, only: "Filter | None" = None
+) -> None:
+    from mcpsniff.transcript.html import write_html
+
+    write_html(session_of(capture, now_us, only), stream, style, now_us=now_us, running=now_us is not None)
 
 
 def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def]

@@ -7,6 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcpsniff.capture.records import Record
 from tests.html.conftest import Opened
@@ -91,6 +93,26 @@ def test_only_our_elements_and_attributes_are_on_the_page() -> None:
     assert all(re.fullmatch(r"#n[0-9]+", value) for name, value in values if name == "href")
     assert not [value for _, value in values if re.search(r"https?:|//|javascript:|data:|x\.test", value)]
     assert all(re.fullmatch(r"[a-z0-9 -]*", value) for name, value in values if name in ("id", "class", "role"))
+
+
+_MARKUP = st.sampled_from(
+    ["<", ">", "&", '"', "'", "/", "script", "<!--", "]]>", "</pre>", "&#60;", "\\u003c", "\n", "\0"]
+)
+
+
+@given(st.lists(_MARKUP | st.text(max_size=3), max_size=12).map("".join), st.binary(max_size=30))
+@settings(max_examples=60)
+def test_whatever_is_captured_the_elements_are_ours(text: str, raw: bytes) -> None:
+    said = json.dumps({"jsonrpc": "2.0", "id": text, "method": text, "params": {text: text}}, ensure_ascii=False)
+    line_ = said.encode(errors="surrogatepass").replace(b"\n", b" ") + b"\n"
+    chunks = [(0, line_), (1, raw + b"\n"), (1, line_[:-9] + b"\n"), (2, raw + text.encode(errors="replace") + b"\n")]
+    records = [*OPENS, *(Record(number, "chunk", *chunk) for number, chunk in enumerate(chunks, 1))]
+    page = Elements(html(records, label=text, cwd=text))
+    assert {tag for tag, _ in page.found} <= set(TAGS.split())
+    assert {name for _, found in page.found for name in found if not name.startswith("aria-")} <= set(
+        ATTRIBUTES.split()
+    )
+    assert all(re.fullmatch(r"#n[0-9]+", found["href"] or "") for _, found in page.found if "href" in found)
 
 
 def test_the_text_is_there_as_it_was_captured() -> None:

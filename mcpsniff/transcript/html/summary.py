@@ -79,8 +79,11 @@ def summary_section(summary: Summary) -> Iterator[str]:
     """Counts, latencies per method and per tool, requests without an answer."""
     yield "<section id=summary aria-labelledby=h-summary>\n<h2 id=h-summary>Summary</h2>\n"
     kinds = ", ".join(count(summary.kinds[kind], *nouns) for kind, nouns in _KINDS.items() if summary.kinds.get(kind))
-    total = sum(summary.messages.values())
-    yield f"<p>{count(total, 'message')} in {duration(summary.last_t)}: {kinds or 'nothing'}.</p>\n"
+    messages = sum(summary.messages.values())
+    total = count(messages, "message")
+    if summary.of is not None:
+        total = f"The filter shows {messages:,} of {count(summary.of, 'message')}"
+    yield f"<p>{total} in {duration(summary.last_t)}: {kinds or 'nothing'}.</p>\n"
     sent = [
         f"{who} sent {size(summary.bytes[direction])} in {count(summary.messages[direction], 'message')}"
         for direction, who in _SIDES.items()
