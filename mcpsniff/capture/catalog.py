@@ -31,6 +31,8 @@ class Entry(NamedTuple):
     """When the last part was written to, in seconds since the epoch."""
     parts: int = 1
     problem: str | None = None
+    files: tuple[str, ...] = ()
+    """The paths of its parts, in order."""
 
     @property
     def name(self) -> str:
@@ -142,14 +144,14 @@ def _meanings(what: str) -> tuple[tuple[str, Callable[[Entry], bool]], ...]:
 def _entry(first: str, found: list[tuple[int, os.stat_result]]) -> Entry:
     """Return the entry of one capture; ``found`` are the numbers and states of its parts, in order."""
     root = first.removesuffix(SUFFIX)
-    number = found[0][0]
-    path = first if number == 1 else f"{root}.{number:04}{SUFFIX}"
+    files = tuple(first if number == 1 else f"{root}.{number:04}{SUFFIX}" for number, _ in found)
+    path = files[0]
     size = sum(status.st_size for _, status in found)
     mtime = max(status.st_mtime for _, status in found)
     try:
-        return Entry(path, read_header(path), size, mtime, len(found))
+        return Entry(path, read_header(path), size, mtime, len(found), None, files)
     except CaptureError as error:
-        return Entry(path, None, size, mtime, len(found), str(error))
+        return Entry(path, None, size, mtime, len(found), str(error), files)
 
 
 def _suggestion(what: str, entries: list[Entry]) -> str:

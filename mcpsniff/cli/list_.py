@@ -1,64 +1,213 @@
-"""`mcpsniff list`: the captures, oldest first."""
+"""`mcpsniff list`: the captures as a table, the newest last."""
 
+import os
+import shutil
 import sys
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any, Final
 
 import click
-import orjson
 
-from mcpsniff.capture.catalog import Entry, list_captures
+from mcpsniff.capture.catalog import list_captures
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.store import capture_folder
+from mcpsniff.cli.digests import AT_ONCE, Seen, look
 from mcpsniff.cli.output import note
-from mcpsniff.transcript.layout import cells, fitted
+from mcpsniff.cli.table import Cell, Column, table
+from mcpsniff.transcript.digest import Digest
+from mcpsniff.transcript.layout import wrapped
 from mcpsniff.transcript.safe import visible
-from mcpsniff.transcript.units import size
+from mcpsniff.transcript.units import count, duration, size
+
+COLUMNS: Final = (
+    Column("label", 100, least=8, most=32),
+    Column("when", 90),
+    Column("length", 50, right=True),
+    Column("messages", 60, right=True),
+    Column("errors", 70, right=True),
+    Column("worst finding", 80),
+    Column("peers", 40, least=16, most=60),
+    Column("transport", 30, is_extra=True),
+    Column("started", 20, is_extra=True),
+    Column("size", 19, right=True, is_extra=True),
+    Column("capture", 10, is_extra=True),
+)
+ROOM_FOR_VERSIONS: Final = 110
+_UNKNOWN: Final[Cell] = ("remark", "")
 
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per capture and line, for programs.")
+@click.option("--all", "everything", is_flag=True, help="Read all captures, however long that takes.")
+@click.option("-l", "--long", "long", is_flag=True, help="All columns, whatever the width: file names, sizes, times.")
 @click.option("--dir", "directory", metavar="DIR", help="The folder to list (default: where captures are written).")
-def command(as_json: bool, directory: str | None) -> None:
-    """List the captures, the newest last: when, label, size, file."""
+def command(*, as_json: bool, everything: bool, long: bool, directory: str | None) -> None:
+    """List the captures, the newest last.
+
+    Shown are, as far as there is room: the label, when it was recorded, how long the session lasted, its messages,
+    the calls that failed, the worst finding, and client → server.
+
+    A capture is read once, and what it comes to is remembered. One call reads 32 MB of new captures, the newest first;
+    --all reads all.
+    """
     folder = capture_folder(directory, note)
-    entries = list_captures(folder)
+    seen = look(folder, list_captures(folder), everything=everything)
+    now = time.time()
     if as_json:
-        for entry in entries:
-            sys.stdout.buffer.write(_json(entry))
+        for one in seen:
+            sys.stdout.buffer.write(_json(one))
         return
-    if not entries:
+    if not seen:
         click.echo(f"There is no capture in {shown(folder)} yet: `mcpsniff stdio -- COMMAND` makes one.")
         return
-    click.echo(f"Captures in {shown(folder)}:")
-    labels = [fitted(visible(entry.label), 32) for entry in entries]
-    widest = max(map(cells, labels))
-    for entry, label in zip(entries, labels, strict=True):
-        padded = label + " " * (widest - cells(label))
-        parts = f"  ({entry.parts} parts)" if entry.parts > 1 else ""
-        click.echo(f"  {entry.started:%Y-%m-%d %H:%M:%S}  {padded}  {size(entry.size):>7}  {shown(entry.name)}{parts}")
-        if entry.problem:
-            click.echo(f"  {'':19}  unreadable: {visible(entry.problem)}")
+    print_line, width = _printer(long=long)
+    for text in [f"Captures in {shown(folder)}:"] if long else wrapped(f"Captures in {shown(folder)}:", width or 1000):
+        print_line([("plain", text)])
+    rows = [_row(one, now, versions=width is None or width >= ROOM_FOR_VERSIONS) for one in seen]
+    title, *lines = table(COLUMNS, rows, width)
+    print_line(title)
+    for line, one in zip(lines, seen, strict=True):
+        print_line(line)
+        if one.problem is not None:
+            for text in wrapped(f"unreadable: {visible(one.problem)}", (width or 1000) - 4):
+                print_line([("", "    "), ("bad", text)])
+    unread = sum(one.is_unread for one in seen)
+    if unread:
+        text = f"{count(unread, 'capture')} not read yet (more than {size(AT_ONCE)}): `mcpsniff list --all` reads all"
+        for line_text in wrapped(text, width or 1000):
+            print_line([("remark", line_text)])
 
 
-def _json(entry: Entry) -> bytes:
+def age(seconds: float) -> str:
+    """``just now``, ``12 s ago``, ``3 min ago``, ``5 h ago``, ``2 days ago``; empty for a time to come."""
+    if seconds < -5:
+        return ""
+    for limit, unit, noun in ((5, 0, ""), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
+        if seconds < limit:
+            return f"{int(seconds // unit)} {noun} ago" if unit else "just now"
+    return f"{count(int(seconds // 86400), 'day')} ago"
+
+
+def _when(one: Seen, now: float) -> str:
+    """A short word for how long ago a capture began; a date where that says more."""
+    began = one.entry.started
+    seconds = now - began.timestamp()
+    if one.running:
+        return "running"
+    return (seconds < 100 * 86400 and age(seconds)) or f"{began.astimezone():%Y-%m-%d}"
+
+
+def _row(one: Seen, now: float, *, versions: bool) -> list[Cell]:
+    entry, digest = one.entry, one.digest
+    transport = entry.header.transport if entry.header else None
+    parts = f" ({entry.parts} parts)" if entry.parts > 1 else ""
+    return [
+        ("method", visible(entry.label)),
+        ("milestone" if not one.running else "latency", _when(one, now)),
+        *_figures(one, digest, now, versions=versions),
+        ("remark", visible(transport or "")),
+        ("time", f"{entry.started.astimezone():%Y-%m-%d %H:%M:%S}"),
+        ("size", size(entry.size)),
+        ("remark", f"{visible(entry.name)}{parts}"),
+    ]
+
+
+def _figures(one: Seen, digest: Digest | None, now: float, *, versions: bool) -> list[Cell]:
+    """Length, messages, errors, worst finding and peers."""
+    if digest is None:
+        return [_UNKNOWN, _UNKNOWN, _UNKNOWN, ("remark", "not read yet" if one.is_unread else ""), _UNKNOWN]
+    lasted = digest.duration_us
+    if one.running:
+        lasted = max(lasted, int((now - one.entry.started.timestamp()) * 1_000_000))
+    worst: Cell = ("remark", "none")
+    if digest.worst is not None:
+        code, _, severity = digest.worst
+        worst = (severity, visible(f"{code} {severity}"))
+    return [
+        ("plain", duration(lasted)),
+        ("plain", f"{digest.messages:,}"),
+        ("bad" if digest.errors else "remark", f"{digest.errors:,}"),
+        worst,
+        ("plain", _peers(digest, versions=versions)),
+    ]
+
+
+def _peers(digest: Digest, *, versions: bool) -> str:
+    """``client 1.0 → server 2.1``, or the names alone."""
+    if digest.client is None and digest.server is None:
+        return ""
+    shown_of = [
+        " ".join(filter(None, peer if versions else peer[:1])) if peer else "?"
+        for peer in (digest.client, digest.server)
+    ]
+    return visible(" → ".join(shown_of))
+
+
+def _printer(*, long: bool) -> tuple[Any, int | None]:
+    """How to print lines, and in which width; None: as wide as it takes."""
+    from mcpsniff.transcript.terminal import plain, printer
+
+    if not sys.stdout.isatty():
+        return plain(sys.stdout.write), None
+    width = None if long else max(shutil.get_terminal_size().columns, 20)
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if os.environ.get("NO_COLOR") or not console.color_system:
+        return plain(sys.stdout.write), width
+    return printer(console), width
+
+
+def _utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _json(one: Seen) -> bytes:
+    """One line; docs/json-output.md describes it."""
+    import orjson
+
+    entry, digest = one.entry, one.digest
     header = entry.header
-    fields = {
+    fields: dict[str, Any] = {
         "path": entry.path,
+        "name": entry.name,
         "label": entry.label,
-        "started": entry.started.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "started": _utc(entry.started),
+        "started_local": entry.started.astimezone().isoformat(sep=" ", timespec="seconds"),
+        "running": one.running,
         "transport": header.transport if header else None,
         "argv": list(header.argv) if header else None,
         "size": entry.size,
         "parts": entry.parts,
-        "modified": datetime.fromtimestamp(entry.mtime, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        "problem": entry.problem,
+        "modified": _utc(datetime.fromtimestamp(entry.mtime, UTC)),
+        "problem": one.problem,
+        **dict(_digest_fields(digest)),
     }
     try:
         return orjson.dumps(fields) + b"\n"
     except TypeError:  # a path that is not UTF-8
-        return (
-            orjson.dumps(
-                {**fields, "path": entry.path.encode(errors="replace").decode(), "label": visible(entry.label)}
-            )
-            + b"\n"
-        )
+        return orjson.dumps({name: _encodable(value) for name, value in fields.items()}) + b"\n"
+
+
+def _digest_fields(digest: Digest | None) -> Iterator[tuple[str, Any]]:
+    """The figures of a session; all null where it was not read."""
+    for name in Digest._fields:
+        value = None if digest is None else getattr(digest, name)
+        if value is not None and name == "worst":
+            value = dict(zip(("code", "name", "severity"), value, strict=True))
+        elif value is not None and name in ("client", "server"):
+            value = {"name": value[0] or None, "version": value[1] or None}
+        yield name, value
+
+
+def _encodable(value: Any) -> Any:
+    """Without half surrogates, which JSON in UTF-8 cannot hold."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _encodable(item) for name, item in value.items()}
+    return value

@@ -11,6 +11,7 @@ from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture, open_stream
 from mcpsniff.capture.store import is_being_written
+from mcpsniff.cli.complete import complete_capture
 from mcpsniff.cli.output import note, output
 from mcpsniff.errors import UsageError
 from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("capture", required=False, metavar="[CAPTURE|LABEL]")
+@click.argument("capture", required=False, metavar="[CAPTURE|LABEL]", shell_complete=complete_capture)
 @click.option(
     "--format",
     "form",

@@ -13,6 +13,7 @@ from mcpsniff.capture.follower import INTERVAL, CaptureLost
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import part_numbers
 from mcpsniff.capture.store import ENVIRONMENT, Warn, bare_folder, capture_folder, part_path, split_part
+from mcpsniff.cli.complete import complete_capture
 from mcpsniff.cli.followed import Followed
 from mcpsniff.cli.output import note
 from mcpsniff.cli.screen import Screen
@@ -32,7 +33,7 @@ LATEST: Final = 50
 
 
 @click.command("tail")
-@click.argument("capture", required=False, metavar="[CAPTURE|LABEL]")
+@click.argument("capture", required=False, metavar="[CAPTURE|LABEL]", shell_complete=complete_capture)
 @click.option(
     "--format",
     "form",

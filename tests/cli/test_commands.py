@@ -1,6 +1,7 @@
 """The other commands, wrong usage, and the line between click and the fast path of `mcpsniff stdio`."""
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from mcpsniff.cli import main
 from mcpsniff.cli.demo import typed_command
 from mcpsniff.cli.main import COMMANDS, cli
 from mcpsniff.cli.options import STDIO
-from mcpsniff.transcript.safe import cells
 from tests.capture.capture_files import save
 from tests.cli.running import COMMAND, environment, on_terminal, run
 from tests.transcript.golden import SESSION
@@ -77,8 +77,7 @@ def test_list(tmp_path: Path) -> None:
     (folder / "bad\x1b[1m-20261130T100000.000Z-1.mcpcap").write_bytes(b"nonsense")
     shown = run("list", "--dir", str(folder))
     assert shown.status == 0
-    assert "2026-11-29 10:00:00" in shown.out
-    assert "time-20261129T100000.000Z-1" in shown.out
+    assert re.search(r"2026-11-\d\d \d\d:\d\d:00 .* time-20261129T100000.000Z-1$", shown.out, re.MULTILINE)
     assert "unreadable: " in shown.out
     assert "\x1b" not in shown.out
     first, second = (json.loads(line) for line in run("list", "--json", "--dir", str(folder)).out.splitlines())
@@ -89,14 +88,6 @@ def test_list(tmp_path: Path) -> None:
     assert (good["transport"], good["argv"], good["parts"], good["problem"]) == ("stdio", ["a", "b"], 1, None)
     assert good["size"] == (folder / "time-20261129T100000.000Z-1.mcpcap").stat().st_size
     assert "not a capture" in entries["bad\x1b[1m"]["problem"]
-
-
-def test_list_counts_the_cells_of_labels(tmp_path: Path) -> None:
-    for number, label in enumerate(("日本語" * 20, "time")):
-        save(tmp_path, f"{number}.mcpcap", SESSION, label=label)
-    lines = run("list", "--dir", str(tmp_path)).out.splitlines()[1:]
-    assert [cells(line) for line in lines] == [cells(lines[0])] * 2
-    assert cells(lines[0].split("  ")[2]) <= 32
 
 
 @pytest.mark.parametrize("code", CODES)
