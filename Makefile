@@ -8,7 +8,7 @@ INPUTS := pyproject.toml constraints.txt
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers docs docs-check check bench clean venv dev peers chromium
+.PHONY: help demo test lint types layers docs docs-check captures captures-check check bench clean venv dev peers chromium
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
@@ -35,7 +35,13 @@ docs: dev  ## write the generated blocks of README.md and docs/
 docs-check: dev
 	@$(BIN)/python docs/generate.py --check
 
-check: test lint types layers docs-check  ## everything that CI runs
+captures: dev  ## build the sample captures and their transcripts
+	@$(BIN)/python captures/make.py
+
+captures-check: dev
+	@$(BIN)/python captures/make.py --check
+
+check: test lint types layers captures-check docs-check  ## everything that CI runs
 
 bench: venv  ## benchmarks of the wrapper, of the decoder and of the HTML page
 	@$(BIN)/python bench/stdio.py

@@ -13,6 +13,7 @@ Exit status 2: a block cannot be generated (an unknown name, a module that does 
 import argparse
 import difflib
 import importlib
+import importlib.util
 import re
 import sys
 from collections.abc import Callable
@@ -107,6 +108,25 @@ def filter_fields(_: str) -> str:
     return "\n".join(lines)
 
 
+def sample(which: str) -> str:
+    """Return rows of a sample capture's transcript as a text block: ``NAME/FIRST-LAST``, by their numbers."""
+    name, _, rows = which.partition("/")
+    first, _, last = rows.partition("-")
+    path = REPO / "captures" / "make.py"
+    spec = importlib.util.spec_from_file_location("make_captures", path)
+    if spec is None or spec.loader is None or not (first.isdecimal() and last.isdecimal()):
+        raise GenerateError(f"sample:{which} is not NAME/FIRST-LAST")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        text = str(module.excerpt(name, int(first), int(last)))
+    except OSError as error:
+        raise GenerateError(f"there is no sample {name}: {error}") from error
+    if not text:
+        raise GenerateError(f"sample:{which} has no such rows")
+    return f"```text\n{text.rstrip()}\n```"
+
+
 PROVIDERS: dict[str, Callable[[str], str]] = {
     "commands": commands_table,
     "help": help_text,
@@ -115,6 +135,7 @@ PROVIDERS: dict[str, Callable[[str], str]] = {
     "header": header_table,
     "options": options_table,
     "flaws": flaws_tables,
+    "sample": sample,
     "filter-fields": filter_fields,
 }
 

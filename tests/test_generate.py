@@ -63,3 +63,12 @@ def test_a_source_that_does_not_exist_is_named() -> None:
 def test_text_without_blocks_is_left_alone() -> None:
     for text in ("", "a\n", "<!-- end -->\n", "<!-- generated: records --> in a sentence\n"):
         assert generate.renewed(text) == text
+
+
+def test_rows_of_a_sample() -> None:
+    shown = generate.block("sample:faults/9-14")
+    assert shown.startswith("```text\n    0.004     #9  ┬   → tools/call compile")
+    assert "MCP404" in shown
+    for wrong in ("sample:faults", "sample:faults/x-y", "sample:nobody/1-2", "sample:faults/9000-9001"):
+        with pytest.raises(generate.GenerateError):
+            generate.block(wrong)
