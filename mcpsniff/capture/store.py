@@ -7,6 +7,7 @@ comes before the platform's default. Listing and finding captures is `mcpsniff.c
 Importing this module is cheap; what only some paths need (tomllib, platformdirs) is loaded there.
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -111,7 +112,7 @@ def new_capture_file(
     end, said through ``warn`` where the user chose the name. Missing folders are created 0700; an existing one that
     lets others in is said through ``warn``. ``now`` is seconds since the epoch (the present when None).
 
-    Raises CaptureError when no file can be created there.
+    Raises CaptureError when no file can be created there, before any warning about the place.
     """
     if output:
         path = _absolute(output)
@@ -119,12 +120,15 @@ def new_capture_file(
     else:
         name = safe_label(label) if label else default_label(argv)
         path = os.path.join(capture_folder(directory, warn), f"{name}-{_timestamp(now)}-{os.getpid()}{SUFFIX}")
+    folder = os.path.dirname(path)
     try:
-        _prepare_folder(os.path.dirname(path), warn, private=not output)
+        mode = _prepare_folder(folder)
         descriptor, got = _create(path)
     except (OSError, ValueError) as error:
         raise CaptureError(f"cannot create the capture {shown(path)}: {reason(error)}") from None
     _claim(descriptor)
+    if mode is not None:
+        _judge_folder(folder, mode, warn, private=not output)
     if output and got != path:
         warn(f"{shown(path)} exists and is kept; this capture goes to {shown(got)}")
     return descriptor, got
@@ -207,15 +211,22 @@ def _refuse_special(path: str) -> None:
         raise CaptureError(f"cannot write the capture to {shown(path)}: it is not a regular file")
 
 
-def _prepare_folder(folder: str, warn: Warn, *, private: bool) -> None:
-    """Create ``folder`` and its parents with mode 0700, or look at who may enter the existing one.
+def _prepare_folder(folder: str) -> int | None:
+    """Create ``folder`` and its parents with mode 0700, or return the permissions of the existing one."""
+    if _make_private(folder):
+        return None
+    mode = os.stat(folder).st_mode
+    if not stat.S_ISDIR(mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    return stat.S_IMODE(mode)
+
+
+def _judge_folder(folder: str, mode: int, warn: Warn, *, private: bool) -> None:
+    """Say who may enter a folder that we found.
 
     ``private`` is for a folder of captures. Any other folder (of ``-o``) may be readable, as the file itself is not;
     it is only odd when others may replace the file.
     """
-    if _make_private(folder):
-        return
-    mode = stat.S_IMODE(os.stat(folder).st_mode)
     if private and mode & 0o077:
         warn(f"the capture folder {shown(folder)} is open to others (mode {mode:04o}): chmod 700 it")
     elif mode & 0o022 and not mode & stat.S_ISVTX:

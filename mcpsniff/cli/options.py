@@ -52,7 +52,13 @@ RECORDING: "Final" = (
     Option(
         ("--no-transcript",), None, "Do not write a Markdown transcript beside the capture at the end.", False, bool
     ),
-    Option(("--quiet",), None, "Do not say on stderr where the capture goes.", False, bool),
+    Option(
+        ("--quiet",),
+        None,
+        "Do not say on stderr where the capture goes, nor warn about that folder. A failure to record is still said.",
+        False,
+        bool,
+    ),
 )
 """Common to stdio, http, forward and run."""
 

@@ -8,6 +8,7 @@ import os
 import sys
 
 from mcpsniff import __version__
+from mcpsniff.errors import McpsniffError
 from mcpsniff.proxy.recorder import Recorder
 from mcpsniff.proxy.say import say
 from mcpsniff.proxy.storing import Storing
@@ -36,26 +37,38 @@ class Recording:
         self._storing: Storing | None = None
 
     def start(self, *, announce: bool = True, **facts: object) -> None:
-        """Open the capture and start to store; ``facts`` go into the header."""
-        try:
-            self._open(announce, facts)
-        except Exception as error:  # noqa: BLE001 - CaptureError, or a bug: neither is worth the session
-            self.recorder.discard()
-            say(f"{error}; the session goes on without a capture")
+        """Open the capture and start to store; ``facts`` go into the header.
 
-    def _open(self, announce: bool, facts: "dict[str, object]") -> None:
+        Without ``announce``, or with the option for quiet, where the capture goes is no topic, and neither is what is
+        odd about that place. That there is no capture is said in any case.
+        """
+        try:
+            self._open(announce and not self._options["quiet"], facts)
+        except Exception as error:  # noqa: BLE001 - CaptureError, no means, or a bug: none is worth the session
+            self.recorder.discard()
+            why = str(error) if isinstance(error, McpsniffError) else f"cannot record: {error!r}"
+            say(f"{why}; the session goes on without a capture" if announce else why)
+
+    def _open(self, loud: bool, facts: "dict[str, object]") -> None:
         from mcpsniff.capture.labels import shown
         from mcpsniff.capture.store import default_label, new_capture_file, safe_label
 
         options = self._options
         label = safe_label(options["label"]) if options["label"] else default_label(self._argv)
-        descriptor, path = new_capture_file(options["dir"], options["output"], label, self._argv, warn=say)
-        if announce and not options["quiet"]:
-            say(f"recording to {shown(path)}")
+        descriptor, path = new_capture_file(
+            options["dir"], options["output"], label, self._argv, warn=say if loud else _silent
+        )
         header = {"label": label, "cwd": _folder(), **facts}
-        self._storing = Storing(self.recorder, lambda: self._writer(descriptor, path, header), say)
-        self._storing.start()
-        self.path = path
+        storing = Storing(self.recorder, lambda: self._writer(descriptor, path, header), say)
+        try:
+            storing.start()
+        except BaseException:  # no thread: nobody will ever write into the file
+            os.close(descriptor)
+            os.unlink(path)
+            raise
+        self._storing, self.path = storing, path
+        if loud:
+            say(f"recording to {shown(path)}")
 
     def finish(self) -> None:
         """Store what is left, and have the transcript written, by a process that we do not wait for."""
@@ -105,6 +118,10 @@ def write_transcript(capture: str) -> None:
         )
     except (OSError, NotImplementedError) as error:
         say(f"no transcript: {error}")
+
+
+def _silent(_text: str) -> None:
+    """Drop a warning."""
 
 
 def _folder() -> str | None:
