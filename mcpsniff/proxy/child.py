@@ -7,18 +7,21 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Final
+    from collections.abc import Callable, Sequence
+    from typing import Final, NoReturn
 
-NOT_EXECUTABLE: "Final" = 126
-NOT_FOUND: "Final" = 127
-"""What a shell exits with."""
 PIPE_SIZE: "Final" = 256 << 10
 """Bytes that the server's stdout holds; four times the usual."""
 
 _COERCED: "Final" = frozenset({"C.UTF-8", "C.utf8", "UTF-8"})
 _RESTORED: "Final" = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that Python ignores; an ignored signal would stay ignored in the server."""
+"""Signals that Python ignores; an ignored signal would stay ignored in the server.
+
+Whether our parent ignored them too cannot be known any more: Python does it before anything of ours runs. Most parents
+do not, and a server that survives a closed pipe would be the greater surprise.
+"""
+LACK: "Final" = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""What the system says when it is short of processes, memory or descriptors."""
 
 
 class StartError(Exception):
@@ -30,46 +33,68 @@ class StartError(Exception):
         """The exit status to end with."""
 
 
+class Pipes:
+    """The three standard streams of a server to be, both ends of each. OSError when there is no room for them."""
+
+    def __init__(self) -> None:
+        made: list[tuple[int, int]] = []
+        try:
+            while len(made) < 3:
+                made.append(os.pipe())
+        except OSError:
+            for pipe in made:
+                os.close(pipe[0])
+                os.close(pipe[1])
+            raise
+        self.stdin, self.stdout, self.stderr = made[0][1], made[1][0], made[2][0]
+        self.theirs = [made[0][0], made[1][1], made[2][1]]
+
+    def close(self) -> None:
+        """Close all ends."""
+        for end in (self.stdin, self.stdout, self.stderr, *self.theirs):
+            os.close(end)
+
+
 class Child:
     """A server process with its three standard streams on pipes, leader of a process group of its own."""
 
-    def __init__(self, command: "Sequence[str]") -> None:
+    def __init__(self, command: "Sequence[str]", pipes: Pipes, *, child_ignored: bool = False) -> None:
         """Start ``command``, found on PATH, with our environment, folder and inheritable descriptors.
 
-        Raises StartError.
+        ``child_ignored`` lets it ignore SIGCHLD, as our parent meant it to. Raises StartError, or OSError where the
+        system lacks the means (of these the pipes are left open; they are closed otherwise).
         """
-        pipes = [os.pipe() for _ in range(3)]
-        theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
+        start = _start_ignoring if child_ignored else _start
         try:
-            self.pid = os.posix_spawnp(
-                command[0],
-                list(command),
-                inherited_environment(),
-                file_actions=[(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)],
-                setpgroup=0,
-                setsigdef=_RESTORED,
-            )
+            self.pid = _as_a_shell_would(command, lambda words: start(words, pipes.theirs))
         except (OSError, ValueError) as error:
-            for pipe in pipes:
-                os.close(pipe[0])
-                os.close(pipe[1])
-            raise _start_error(command[0], error) from None
+            if isinstance(error, OSError) and error.errno in LACK:
+                raise
+            pipes.close()
+            from mcpsniff.proxy.command import start_error
+
+            raise start_error(command[0], error) from None
         # We must be the only holder of our ends, and of theirs nobody but the server: ends of streams depend on it.
-        for end in theirs:
+        for end in pipes.theirs:
             os.close(end)
-        self.stdin, self.stdout, self.stderr = pipes[0][1], pipes[1][0], pipes[2][0]
-        _widen(self.stdout)
+        _widen(pipes.stdout)
         self.status: int | None = None
         """What `os.waitpid` said; None while the process runs."""
+        self.stopped_by = 0
+        """The signal that stopped it last, until somebody takes note and sets it to 0."""
 
     def poll(self) -> bool:
-        """Say whether the process has ended, and reap it."""
-        if self.status is None:
+        """Say whether the process has ended, and reap it. Whether it has been stopped is in `stopped_by`."""
+        while self.status is None:
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:  # reaped by nobody we know; its status is lost
                 pid, status = self.pid, 0
-            if pid:
+            if not pid:
+                break
+            if os.WIFSTOPPED(status):
+                self.stopped_by = os.WSTOPSIG(status)
+            else:
                 self.status = status
         return self.status is not None
 
@@ -87,6 +112,76 @@ class Child:
         """Return what a shell would report: the exit status, or 128 + N after signal N."""
         status = self.status or 0
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)
+
+
+def run_instead(command: "Sequence[str]", *, child_ignored: bool = False) -> "NoReturn":
+    """Become ``command``: where there are no means for a session, the server runs without anybody in between.
+
+    Raises StartError.
+    """
+    for number in _RESTORED:
+        signal.signal(number, signal.SIG_DFL)
+    if child_ignored:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        _as_a_shell_would(command, _become)
+    except (OSError, ValueError) as error:
+        from mcpsniff.proxy.command import start_error
+
+        raise start_error(command[0], error) from None
+    raise AssertionError
+
+
+def _become(words: "list[str]") -> "NoReturn":
+    os.execvpe(words[0], words, inherited_environment())  # noqa: S606
+
+
+def _as_a_shell_would(command: "Sequence[str]", start: "Callable[[list[str]], int]") -> int:
+    """Start the command; if the system finds that it is no program (a script without ``#!``), have a shell run it."""
+    try:
+        return start(list(command))
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        from mcpsniff.proxy.command import as_script
+
+        script = as_script(command)
+        if script is None:
+            raise
+        return start(script)
+
+
+def _start(words: "list[str]", streams: "list[int]") -> int:
+    """Start a process with these standard streams, in a group of its own, and return its id."""
+    return os.posix_spawnp(
+        words[0],
+        words,
+        inherited_environment(),
+        file_actions=[(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(streams)],
+        setpgroup=0,
+        setsigdef=_RESTORED,
+    )
+
+
+def _start_ignoring(words: "list[str]", streams: "list[int]") -> int:
+    """Do as `_start`, and have the process ignore SIGCHLD. `os.posix_spawn` cannot do that.
+
+    For us to ignore it meanwhile would have the system throw away the exit status of a server that ends at once.
+    """
+    import subprocess
+
+    process = subprocess.Popen(
+        words,
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        env=inherited_environment(),
+        process_group=0,
+        close_fds=False,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN) and None,  # noqa: PLW1509
+    )
+    process.returncode = 0  # it is not to be waited for there
+    return process.pid
 
 
 def inherited_environment() -> "dict[str, str]":
@@ -118,11 +213,15 @@ def _given_ctype(now: str) -> "str | None":
 
 def _widen(pipe: int) -> None:
     """Let a server that says much write on while its last words are passed on (Linux; elsewhere pipes grow)."""
-    import fcntl
-
     try:
+        import fcntl
+
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
-    except (AttributeError, OSError):  # no such call; or the user's allowance of pipe memory is used up
+    except (
+        AttributeError,
+        ImportError,
+        OSError,
+    ):  # no such call; no descriptor to load it; the user's allowance of pipe memory is used up
         return
 
 
@@ -140,16 +239,3 @@ def inheritable_descriptors() -> "list[int]":
         except OSError:  # the listing's own
             continue
     return found
-
-
-def _start_error(name: str, error: "OSError | ValueError") -> StartError:
-    """Put a failed start into words."""
-    number = error.errno if isinstance(error, OSError) else None
-    if number == errno.ENOENT and "/" not in name:
-        path = os.environ.get("PATH", os.defpath)
-        return StartError(f"command not found: {name} (PATH searched: {path})", NOT_FOUND)
-    if number in {errno.ENOENT, errno.ENOTDIR}:
-        return StartError(f"command not found: {name}", NOT_FOUND)
-    why = (isinstance(error, OSError) and error.strerror) or str(error)
-    where = "" if "/" in name else f" (PATH searched: {os.environ.get('PATH', os.defpath)})"
-    return StartError(f"cannot execute {name}: {why}{where}", NOT_EXECUTABLE)

@@ -34,7 +34,11 @@ class Guardian:
     def __init__(self, group: int) -> None:
         """Start it to watch over the process group ``group``. None but the standard descriptors may be inheritable."""
         self._pid = 0
-        waits_on, self._pipe = os.pipe()
+        try:
+            waits_on, self._pipe = os.pipe()
+        except OSError as error:
+            _without(error)
+            return
         try:
             self._pid = os.posix_spawn(
                 "/bin/sh",
@@ -48,7 +52,7 @@ class Guardian:
                 setsid=True,
             )
         except (OSError, NotImplementedError) as error:
-            say(f"no guardian ({error}): a KILL of this process may leave the server running")
+            _without(error)
         os.close(waits_on)
 
     def dismiss(self) -> None:
@@ -66,3 +70,8 @@ class Guardian:
                 os.write(self._pipe, b"%d\n" % PATIENCE)
             except OSError:  # somebody killed it
                 pass
+
+
+def _without(error: "OSError | NotImplementedError") -> None:
+    why = (isinstance(error, OSError) and error.strerror) or error
+    say(f"no guardian ({why}): a KILL of this process may leave the server running")

@@ -20,11 +20,14 @@ under it in the meantime.
 import os
 import select
 import sys
+import time
 
 from mcpsniff.proxy.recorder import CHUNK, OVERHEAD
+from mcpsniff.proxy.say import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Final
 
     from mcpsniff.proxy.recorder import Recorder
@@ -34,6 +37,8 @@ SETTLE_AT: "Final" = 32 << 10
 BULK: "Final" = 32 << 10
 """Bytes in one read that are no longer a message of a conversation, and may be held up a little in a burst."""
 NOTHING: "Final" = b""
+SHORTAGE: "Final" = 0.1
+"""Seconds from one try to get memory to the next."""
 
 READ_SIZE: "Final" = 65536
 """Bytes per read: what a pipe holds. Larger buffers are mapped anew for each read, which costs more than it saves."""
@@ -60,6 +65,7 @@ class Pump:
         "_held",
         "_keep_sink",
         "_null",
+        "_read",
         "_recorder",
         "_sink",
         "_source",
@@ -69,9 +75,20 @@ class Pump:
     )
 
     def __init__(
-        self, source: int, sink: int, channel: int, recorder: "Recorder", null: int, *, keep_sink: bool = False
+        self,
+        source: int,
+        sink: int,
+        channel: int,
+        recorder: "Recorder",
+        null: int,
+        *,
+        keep_sink: bool = False,
+        read: "Callable[[int, int], bytes] | None" = None,
     ) -> None:
-        """Take the two descriptors over; with ``keep_sink`` the sink outlives the stream."""
+        """Take the two descriptors over; with ``keep_sink`` the sink outlives the stream.
+
+        ``read`` takes the place of `os.read`.
+        """
         self.passed = 0
         """Bytes written so far."""
         self.outcome: str | None = None
@@ -84,6 +101,7 @@ class Pump:
         self._recorder = recorder
         self._null = null
         self._keep_sink = keep_sink
+        self._read = read
         self._held = NOTHING
         self._cut = False
 
@@ -120,7 +138,7 @@ class Pump:
 
     def _flow(self) -> str:
         """Read, note, write on; settle now and then. Return how it ended."""
-        read, write, source, sink = os.read, os.write, self._source, self._sink
+        read, write, source, sink = self._read or os.read, os.write, self._source, self._sink
         recorder, channel = self._recorder, self._channel
         append, clock, settle = recorder.append, recorder.clock, recorder.settle
         due = 0
@@ -133,16 +151,22 @@ class Pump:
                     continue
                 except OSError:
                     return RESET
+                except MemoryError:
+                    self._forget()
+                    continue
                 if not data:
                     return EOF
                 if self._cut:
                     return CUT
                 self._held = data
-                if recorder.alert:
-                    due += recorder.note(channel, data)
-                else:
-                    append((clock(), CHUNK, channel, data))
-                    due += len(data) + OVERHEAD
+                try:
+                    if recorder.alert:
+                        due += recorder.note(channel, data)
+                    else:
+                        append((clock(), CHUNK, channel, data))
+                        due += len(data) + OVERHEAD
+                except MemoryError:
+                    self._forget()
                 try:
                     written = write(sink, data)
                     if written != len(data):
@@ -158,6 +182,12 @@ class Pump:
                     due = 0
         finally:
             settle(due, bulk=False)
+
+    def _forget(self) -> None:
+        """Give what memory the record takes to the session, and let others give back theirs."""
+        self._recorder.discard()
+        say("out of memory: recording ended; the session goes on")
+        time.sleep(SHORTAGE)
 
     def _write_rest(self, data: bytes, start: int) -> None:
         """Write what one call did not: the receiver's end is non-blocking, or was nearly full when it was cut."""
@@ -183,12 +213,12 @@ def _await(descriptor: int, event: int) -> None:
 
 def _readable_bytes(descriptor: int) -> int:
     """Return how many bytes a read would find at once."""
-    import fcntl
-    import termios
-
     count = bytearray(4)
     try:
+        import fcntl
+        import termios
+
         fcntl.ioctl(descriptor, termios.FIONREAD, count)
-    except OSError:  # already retired
+    except (OSError, ImportError):  # already retired; or no descriptor is left to load these
         return 0
     return int.from_bytes(count, sys.byteorder)

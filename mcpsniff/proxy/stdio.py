@@ -11,21 +11,23 @@ import os
 import signal
 import sys
 import time
-from _thread import start_new_thread
+from _thread import allocate_lock, start_new_thread
 
-from mcpsniff.proxy.child import Child, StartError, inheritable_descriptors
+from mcpsniff.proxy.child import Child, Pipes, StartError, inheritable_descriptors, run_instead
 from mcpsniff.proxy.guardian import Guardian
 from mcpsniff.proxy.lastwords import LINGER, LastWords
 from mcpsniff.proxy.pump import BROKEN, EOF, Pump
 from mcpsniff.proxy.recording import Recording
 from mcpsniff.proxy.say import say
 from mcpsniff.proxy.shutdown import ShutdownOrder
-from mcpsniff.proxy.wakeup import Wakeup
+from mcpsniff.proxy.wakeup import Wakeup, stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Final
+
+    from mcpsniff.proxy.terminal import Terminal
 
 STDIN, STDOUT, STDERR = range(3)
 """The channels of a wrapped server have the numbers of its descriptors."""
@@ -57,13 +59,12 @@ def wrap(command: "Sequence[str]", options: "Mapping[str, Any]") -> int:
     started; else the process ends in here, since a thread that waits for the client's stdin cannot be ended.
     """
     _occupy_standard_streams()
-    wakeup = Wakeup()
     foreign = inheritable_descriptors()
     recording = Recording("stdio", command, options)
     for channel, body in enumerate(OPENINGS):
         recording.recorder.mark("open", channel, body)
     try:
-        child = Child(command)
+        session = _start(command, recording, ShutdownOrder(options["grace"]))
     except StartError as error:
         say(str(error))
         return _failed_start(recording, error)
@@ -73,12 +74,28 @@ def wrap(command: "Sequence[str]", options: "Mapping[str, Any]") -> int:
             os.close(descriptor)
         sys.setswitchinterval(SWITCH)
         gc.disable()  # nothing here makes cycles, and a collection in the middle of a message is a delay
-        order = ShutdownOrder(options["grace"])
-        status = Session(child, Guardian(child.pid), wakeup, recording, order).run()
+        status = session.run()
     except Exception as error:  # noqa: BLE001 - a bug of ours; the guardian ends the server
         say(f"internal error: {error!r}")
     finally:
         os._exit(status)
+
+
+def _start(command: "Sequence[str]", recording: Recording, order: ShutdownOrder) -> "Session":
+    """Start the server, or become it where there are no means to stand in between. Raises StartError."""
+    child_ignored = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    pipes = None
+    try:
+        pipes = Pipes()
+        session = Session(pipes, Wakeup(), recording, order)
+        session.start(command, child_ignored=child_ignored)
+    except (OSError, ImportError, RuntimeError, MemoryError) as error:  # no descriptors, threads, processes or memory
+        if pipes is not None:
+            pipes.close()
+        why = (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
+        say(f"{why}: the server runs without a wrapper, and nothing is recorded")
+        run_instead(command, child_ignored=child_ignored)
+    return session
 
 
 def _failed_start(recording: Recording, error: StartError) -> int:
@@ -101,21 +118,27 @@ def _occupy_standard_streams() -> None:
 class Session:
     """A running server and everything that must end in the right order."""
 
-    def __init__(
-        self, child: Child, guardian: Guardian, wakeup: Wakeup, recording: Recording, order: ShutdownOrder
-    ) -> None:
-        self._child = child
-        self._guardian = guardian
+    def __init__(self, pipes: Pipes, wakeup: Wakeup, recording: Recording, order: ShutdownOrder) -> None:
+        """Take hold of all that a session cannot do without. OSError, RuntimeError if it is not to be had."""
+        self._pipes = pipes
         self._wakeup = wakeup
         self._recording = recording
         self._recorder = recording.recorder
         self._order = order
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._pumps = (
-            Pump(0, child.stdin, STDIN, self._recorder, null),
-            Pump(child.stdout, 1, STDOUT, self._recorder, null),
-            Pump(child.stderr, 2, STDERR, self._recorder, null, keep_sink=True),
+            Pump(0, pipes.stdin, STDIN, self._recorder, null, read=self._reader()),
+            Pump(pipes.stdout, 1, STDOUT, self._recorder, null),
+            Pump(pipes.stderr, 2, STDERR, self._recorder, null, keep_sink=True),
         )
+        self._gate = allocate_lock()
+        self._gate.acquire()
+        for channel in (STDOUT, STDIN, STDERR):
+            start_new_thread(self._carry, (channel,))
+        self._child: Child
+        self._guardian: Guardian
+        self._terminal: Terminal | None = None
+        self._wants_terminal = 0
         self._sent: list[str] = []
         self._sent_by = ""
         self._closed = [False, False, False]
@@ -123,10 +146,15 @@ class Session:
         self._last_words: LastWords | None = None
         self._given_up = False
 
+    def start(self, command: "Sequence[str]", *, child_ignored: bool) -> None:
+        """Start the server, see `Child`, and let the streams flow."""
+        self._child = Child(command, self._pipes, child_ignored=child_ignored)
+        self._gate.release()
+
     def run(self) -> int:
         """Carry the session to its end and return the exit status."""
-        for channel in (STDOUT, STDIN, STDERR):
-            start_new_thread(self._carry, (channel,))
+        self._guardian = Guardian(self._child.pid)
+        self._pumps[STDOUT].pending()  # loads what it needs, while that can still be loaded
         self._recording.start(pid=self._child.pid)
         while True:
             events = self._wakeup.wait(self._patience(time.monotonic()))
@@ -141,7 +169,9 @@ class Session:
                 return self._finish()
 
     def _carry(self, channel: int) -> None:
-        """Pump one channel, in a thread of its own."""
+        """Pump one channel, in a thread of its own, as soon as the server has been started."""
+        with self._gate:
+            pass
         try:
             self._pumps[channel].run()
         except Exception as error:  # noqa: BLE001 - such as no memory: an end like others, and no traceback
@@ -154,12 +184,59 @@ class Session:
             if self._last_words is None and self._child.poll():
                 self._last_words = LastWords(self._pumps[STDOUT], self._pumps[STDERR], now)
                 self._order.left_behind(now + LINGER)
+            elif self._child.stopped_by:
+                self._server_stopped(now)
+        elif number == signal.SIGTSTP:
+            self._child.signal(number)
+            self._suspend(group=False)
+        elif number == signal.SIGCONT:
+            if self._wants_terminal:
+                self._lend_terminal(now)
         elif self._last_words is None:
             self._send(number, "client")
             if number in _ASKS_FOR_THE_END:
                 self._order.signalled(now)
         elif number in _ASKS_FOR_THE_END:
             self._given_up = True  # only a client that does not read kept us
+
+    def _server_stopped(self, now: float) -> None:
+        """Find out why, and let it go on if that is up to us."""
+        number, self._child.stopped_by = self._child.stopped_by, 0
+        if number in {signal.SIGTTIN, signal.SIGTTOU}:
+            self._wants_terminal = number
+            self._lend_terminal(now)
+        elif number == signal.SIGTSTP and self._terminal is not None and self._terminal.is_lent():
+            self._suspend(group=True)  # Ctrl-Z, which only the server got to know
+
+    def _suspend(self, *, group: bool) -> None:
+        """Stop until somebody continues us, and the server with us."""
+        stop(signal.SIGTSTP, group=group)
+        self._child.signal(signal.SIGCONT)
+
+    def _lend_terminal(self, now: float) -> None:
+        """Let the server have the terminal that it was stopped for."""
+        try:
+            from mcpsniff.proxy.terminal import REFUSED, Terminal
+
+            if self._terminal is None:
+                self._terminal = Terminal(self._child.pid)
+            if self._terminal.is_elsewhere():  # then our whole job would be stopped without us, until it has it back
+                stop(signal.Signals(self._wants_terminal), group=True)
+            elif self._terminal.lend(self._pumps[STDOUT].passed, now):
+                self._wants_terminal = 0
+                self._child.signal(signal.SIGCONT)
+            else:
+                say(REFUSED)
+        except (OSError, ImportError) as error:
+            say(f"the server is stopped: it wants the terminal, which it cannot be given ({error})")
+
+    def _reader(self) -> "Callable[[int, int], bytes] | None":
+        """Return what is to read our standard input if that is a terminal: the server may want it."""
+        if not os.isatty(0):
+            return None
+        from mcpsniff.proxy.terminal import turn_taking
+
+        return turn_taking(lambda: self._child.pid)
 
     def _stream_ended(self, channel: int, now: float) -> None:
         outcome = self._pumps[channel].outcome
@@ -186,6 +263,8 @@ class Session:
             self._close(STDERR, how="eof")
 
     def _keep_deadlines(self, now: float) -> None:
+        if self._terminal is not None and now >= self._terminal.look_at:
+            self._terminal.look(self._pumps[STDIN], self._pumps[STDOUT].passed, now)
         for number in self._order.due(now):
             self._send(number, "mcpsniff")
         ended_at = self._stdout_ended_at
@@ -195,6 +274,8 @@ class Session:
     def _patience(self, now: float) -> float | None:
         """Return the seconds until something is to be done unasked; None if nothing is."""
         at = self._order.next_at()
+        if self._terminal is not None:
+            at = min(at, self._terminal.look_at)
         if self._last_words is not None:
             at = min(at, self._last_words.look_at)
         elif self._stdout_ended_at is not None and not self._closed[STDOUT]:
@@ -207,6 +288,8 @@ class Session:
     def _finish(self) -> int:
         """Leave nothing behind: no process, no unwritten record, no open end."""
         child, pumps = self._child, self._pumps
+        if self._terminal is not None:
+            self._terminal.take_back()
         if pumps[STDOUT].outcome is None:
             pumps[STDOUT].cut()
         if child.signal(signal.SIGTERM):

@@ -17,6 +17,8 @@ PASSED_ON: "Final" = (
     signal.SIGUSR2,
 )
 """Signals that are meant for the server when they reach us."""
+JOB: "Final" = (signal.SIGTSTP, signal.SIGCONT)
+"""Signals of a shell's job control, which are meant for both."""
 
 
 class Wakeup:
@@ -33,7 +35,7 @@ class Wakeup:
         os.set_blocking(reading, False)
         os.set_blocking(self._writing, False)
         signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-        for number in (*PASSED_ON, signal.SIGCHLD):
+        for number in (*PASSED_ON, *JOB, signal.SIGCHLD):
             if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _nothing)
         self._poll = select.poll()
@@ -50,6 +52,19 @@ class Wakeup:
             return os.read(self._reading, 4096)
         except BlockingIOError:
             return b""
+
+
+def stop(number: signal.Signals, *, group: bool) -> None:
+    """Stop as a process without a handler does at ``number``, and return when somebody continues us.
+
+    With ``group`` all of our process group is stopped so. A group that nobody could continue is not stopped.
+    """
+    handler = signal.signal(number, signal.SIG_DFL)
+    if group:
+        os.killpg(os.getpgrp(), number)
+    else:
+        signal.raise_signal(number)
+    signal.signal(number, handler)
 
 
 def _nothing(_number: int, _frame: object) -> None:
