@@ -8,8 +8,9 @@ from typing import Final
 
 from mcpsniff.capture.arrivals import writer_state
 from mcpsniff.capture.follower import CaptureLost, Follower
+from mcpsniff.capture.reader import part_numbers
 from mcpsniff.capture.records import Record
-from mcpsniff.capture.store import SUFFIX
+from mcpsniff.capture.store import SUFFIX, part_path, split_part
 from mcpsniff.transcript.live.foot import Waiting
 from mcpsniff.transcript.live.session import Facts, LiveSession
 from mcpsniff.transcript.live.view import View
@@ -90,7 +91,9 @@ class Followed:
     def _tick(self) -> None:
         """Everything was read: let time pass, unless the recorder is gone. Two looks, for it may begin a new part."""
         self._next_tick = self._clock() + TICK
-        if writer_state(self._follower.path) is False:
+        first, number = split_part(self._follower.path)
+        latest = part_path(first, max([number, *part_numbers(first)]))
+        if writer_state(latest) is False and writer_state(self._follower.path) is False:
             self._unwritten += 1
             if self._unwritten > 1:
                 self._end(self._follower.finish())

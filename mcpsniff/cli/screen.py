@@ -6,6 +6,7 @@ when it was resized. A pipe gets the lines alone, each group of them at once.
 
 import os
 import select
+import stat
 import sys
 from typing import Final
 
@@ -38,7 +39,8 @@ class Screen:
                 self._console = console
                 self._print_line = printer(console)
         self._poll = select.poll()
-        self._poll.register(self._stream.fileno(), 0)
+        if stat.S_ISFIFO(os.fstat(self._stream.fileno()).st_mode):
+            self._poll.register(self._stream.fileno(), 0)
 
     @property
     def width(self) -> int:
@@ -57,8 +59,8 @@ class Screen:
 
     @property
     def is_closed(self) -> bool:
-        """True if nobody reads the output any more."""
-        return any(what & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, what in self._poll.poll(0))
+        """True if nobody reads the pipe any more into which we write."""
+        return any(what & (select.POLLERR | select.POLLHUP) for _, what in self._poll.poll(0))
 
     def print(self, line: Line) -> None:
         """Take a line."""

@@ -101,7 +101,7 @@ class LiveText:
         self._give(self._rows.feed(step.shown))
         self._give(self._rows.settled())
         if not self._begun and self._all and (self._session.is_opened or self._seen >= HEAD_EVENTS):
-            self._begin()
+            self._begin(whole=True)
         elif self._begun:
             self._introduce()
 
@@ -113,7 +113,8 @@ class LiveText:
     def end(self, step: Step, *, lost: bool) -> None:
         """Print the rest and how it ended; a single session's summary, too."""
         self.feed(step)
-        self.rest()
+        self._give(self._rows.finish())
+        self._begin(whole=True)
         if not self._gutter:
             self._introduce(at_the_end=True)
         text = ""
@@ -131,7 +132,9 @@ class LiveText:
             self._print(line)
 
     def waiting(self, now_us: int) -> Iterator[Waiting]:
-        """The requests that are open."""
+        """The requests that are open, once their rows are shown."""
+        if not self._begun:
+            return iter(())
         who: Segment | None = None
         if self._gutter:
             who = self._gutter.named(self._session.label, max(self._gutter.column, self._gutter.width // 4))
@@ -152,13 +155,13 @@ class LiveText:
             self._passed_over += len(self._held) == self._held.maxlen
             self._held.append(row)
 
-    def _begin(self) -> None:
-        """Print the head, as far as it is known, and the rows up to now."""
+    def _begin(self, *, whole: bool = False) -> None:
+        """Print the head, ``whole`` or as far as it is known, and the rows up to now."""
         if self._begun:
             return
         self._begun = True
         entries = self._session.head()
-        self._introduced = self._session.is_opened
+        self._introduced = self._session.is_opened or whole
         if not self._introduced:
             entries = [entry for entry in entries if entry.name in KNOWN_AT_ONCE]
         if self._gutter:
@@ -180,7 +183,7 @@ class LiveText:
         self._introduced = True
         entries: list[Entry] = [entry for entry in self._session.head() if entry.name not in KNOWN_AT_ONCE]
         if self._gutter:
-            entries = [entry for entry in entries if entry.name in BRIEF]
+            entries = [entry for entry in entries if entry.name in BRIEF and (entry.value or entry.name == "note")]
         self._print([])
         self._page.entries(entries)
         self._print([])
