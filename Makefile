@@ -58,6 +58,7 @@ clean:  ## remove the environments and caches
 
 venv:
 	@$(ENVIRONMENT) .venv run $(INPUTS) -- -c constraints.txt -e .
+	@$(BIN)/python -m compileall -q mcpsniff  # where PYTHONDONTWRITEBYTECODE is set, each start would compile them anew
 
 dev: venv
 	@$(ENVIRONMENT) .venv dev $(INPUTS) -- -c constraints.txt $$($(BIN)/python scripts/dev_requirements.py dev)
