@@ -37,13 +37,14 @@ class Watching:
         gutter: bool = False,
         width: int = 100,
         only: str | None = None,
+        alone: bool = False,
         label: str = "time",
         **header: object,
     ) -> None:
         self.out: list[str] = []
         source = capture([], label=label, **header)
         facts = Facts(source.header, source.path, False, [])
-        self.session = LiveSession(facts, label, None if only is None else compile_filter(only))
+        self.session = LiveSession(facts, label, None if only is None else compile_filter(only, alone=alone))
         self.gutter = Gutter(plain(self.out.append), width) if gutter else None
         if self.gutter:
             self.gutter.join(label)
@@ -242,6 +243,14 @@ def test_of_a_filtered_session_only_what_it_shows_waits() -> None:
     watching = Watching(only="tool:slow").feed(records(("c2s", CALL), ("c2s", other)))
     (line,) = foot(watching, 1_000_000)
     assert "tools/call slow" in line
+
+
+def test_an_end_that_the_filter_hides_ends_the_waiting_too() -> None:
+    said = records(("c2s", CALL), ("s2c", ANSWER))
+    watching = Watching(only="kind:request", alone=True).feed(said[:4])
+    assert len(foot(watching, 9000)) == 1
+    assert foot(watching.feed(said[4:]), 9000) == []
+    assert "answered" not in watching.shown
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.integers(1, 120), st.integers(0, 10**12), st.booleans())

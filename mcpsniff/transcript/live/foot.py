@@ -22,19 +22,20 @@ class Waiting(NamedTuple):
 
 
 class OpenRequests:
-    """Feed it the events that are shown; it knows which requests among them are open."""
+    """Knows which requests are open among those that are shown."""
 
     def __init__(self) -> None:
         self._open: dict[int, Exchange] = {}
 
-    def feed(self, events: Iterable[Event]) -> None:
-        """Take events, in any order."""
-        for event in events:
+    def feed(self, shown: Iterable[Event], events: Iterable[Event]) -> None:
+        """Take the events of a moment, and those that are shown by now; the end of an exchange need not be shown."""
+        for event in shown:
             if isinstance(event, Message) and event.kind == REQUEST:
                 link = event.link
                 if link is not None and link.request == event.n and not link.n:
                     self._open[event.n] = link
-            elif isinstance(event, Exchange):
+        for event in events:
+            if isinstance(event, Exchange):
                 self._open.pop(event.request, None)
 
     def waiting(self, now_us: int, who: Segment | None = None) -> Iterator[Waiting]:

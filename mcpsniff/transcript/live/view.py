@@ -96,7 +96,7 @@ class LiveText:
         for event in step.events:
             if isinstance(event, Close) and (event.ends_process or event.how == "error"):
                 self._ending, self._ended = close_words(event)[0], True
-        self._open.feed(step.shown)
+        self._open.feed(step.shown, step.events)
         self._summary.feed(step.shown)
         self._give(self._rows.feed(step.shown))
         self._give(self._rows.settled())
