@@ -1,7 +1,6 @@
 """`mcpsniff list`: the captures as a table, the newest last."""
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -147,14 +146,12 @@ def _peers(digest: Digest, *, versions: bool) -> str:
 
 def _printer(*, long: bool) -> tuple[Any, int | None]:
     """How to print lines, and in which width; None: as wide as it takes."""
-    from mcpsniff.transcript.terminal import plain, printer
+    from mcpsniff.transcript.terminal import plain, printer, terminal
 
     if not sys.stdout.isatty():
         return plain(sys.stdout.write), None
-    width = None if long else max(shutil.get_terminal_size().columns, 20)
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = terminal()
+    width = None if long else console.width
     if os.environ.get("NO_COLOR") or not console.color_system:
         return plain(sys.stdout.write), width
     return printer(console), width

@@ -19,10 +19,11 @@ from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
 if TYPE_CHECKING:
     from mcpsniff.transcript.filter import Filter
     from mcpsniff.transcript.session import Session
+    from mcpsniff.transcript.text import Print
 
 
 @click.command("show")
-@click.argument("capture", required=False, metavar="[CAPTURE|LABEL]", shell_complete=complete_capture)
+@click.argument("captures", nargs=-1, metavar="[CAPTURE|LABEL]...", shell_complete=complete_capture)
 @click.option(
     "--format",
     "form",
@@ -40,39 +41,65 @@ if TYPE_CHECKING:
 )
 @click.option("--filter", "expression", metavar="EXPR", help="Show only what matches (see below).")
 @click.option("--alone", is_flag=True, help="Let --filter judge each message by itself, not whole exchanges.")
+@click.option("--at", metavar="N", help="Show #N whole: all facts, its exchange, the findings explained, odd bytes.")
+@click.option("--hex", "hexadecimal", is_flag=True, help="With --at: all its bytes, as hexdump -C shows them.")
 @click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
 def command(
     *,
-    capture: str | None,
+    captures: tuple[str, ...],
     form: str,
     path: str | None,
     payload: bool | None,
     expression: str | None,
     alone: bool,
+    at: str | None,
+    hexadecimal: bool,
     directory: str | None,
 ) -> None:
     """Show what was said: every message, who answered whom and how fast, what was wrong.
 
     CAPTURE is a file (- for standard input). LABEL is the name of a server as `mcpsniff list` shows it, or a part of
-    that name, and means its newest capture. Without either the newest capture of all is shown.
+    that name, and means its newest capture. Without either the newest capture of all is shown. Several are shown on
+    one time line, each line with its label.
 
     EXPR is made of terms such as tool:echo, method:tools/*, kind:error, state:open, dir:s2c, id:7, code:MCP4,
     severity:>=warning, latency:>500ms, size:>64k, t:10s..20s, n:12..40, text:"any words"; side by side all of them must
     hold; there are or, not and brackets. docs/filter.md has them all.
     """
-    opened, only = choose_part(capture, directory, expression, alone=alone)
-    if path is not None and any(_is_same(path, part.path) for part in opened.parts):
+    if captures.count("-") > 1:
+        raise UsageError("standard input can be read only once")
+    if hexadecimal and at is None:
+        raise UsageError("--hex shows the bytes of one message, and needs --at N")
+    chosen = [choose_part(one, directory, expression, alone=alone) for one in captures or (None,)]
+    if path is not None and any(_is_same(path, part.path) for opened, _ in chosen for part in opened.parts):
         raise UsageError(f"{shown(path)} is the capture itself, and would be overwritten")
+    if at is not None or len(chosen) > 1:
+        from mcpsniff.cli.show_more import show_at, show_joined
+
+        if at is None:
+            show_joined(chosen, form, path, payload)
+        else:
+            show_at(
+                [opened for opened, _ in chosen],
+                at,
+                form=form,
+                path=path,
+                payload=payload,
+                hexadecimal=hexadecimal,
+                expression=expression,
+            )
+        return
+    opened, only = chosen[0]
     now_us = running_for(opened)
     with output(path) as stream:
         if form == "json":
             write_json(opened, stream, payload=bool(payload), now_us=now_us, only=only)
         elif form == "markdown":
-            _write_markdown(opened, stream, _style(payload), now_us=now_us, only=only)
+            _write_markdown(opened, stream, style_of(payload), now_us=now_us, only=only)
         elif form == "html":
-            _write_html(opened, stream, _style(payload), now_us=now_us, only=only)
+            _write_html(opened, stream, style_of(payload), now_us=now_us, only=only)
         else:
-            write_text(opened, stream, _style(payload), to_file=path is not None, now_us=now_us, only=only)
+            write_text(opened, stream, style_of(payload), to_file=path is not None, now_us=now_us, only=only)
 
 
 def running_for(capture: Capture) -> int | None:
@@ -158,7 +185,7 @@ def write_text(
     from mcpsniff.transcript.session import write
     from mcpsniff.transcript.text import TextTranscript
 
-    print_line, width = _printer(stream, to_file=to_file)
+    print_line, width = printer_for(stream, to_file=to_file)
     session = session_of(capture, now_us, only)
     page = TextTranscript(print_line, width, style)
     summary = write(session, page, now_us=now_us, running=now_us is not None)
@@ -182,7 +209,7 @@ def _write_html(
     write_html(session_of(capture, now_us, only), stream, style, now_us=now_us, running=now_us is not None)
 
 
-def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def]
+def printer_for(stream: BinaryIO, *, to_file: bool) -> "tuple[Print, int]":
     """How to print lines there, and how wide."""
     from mcpsniff.transcript.terminal import plain, printer, terminal
     from mcpsniff.transcript.text import WIDTH
@@ -198,5 +225,6 @@ def _printer(stream: BinaryIO, *, to_file: bool):  # type: ignore[no-untyped-def
     return printer(console), console.width
 
 
-def _style(payload: bool | None) -> Style:
+def style_of(payload: bool | None) -> Style:
+    """How much of the payloads --payload and --no-payload ask for."""
     return FOLDED if payload is None else WHOLE if payload else NONE

@@ -27,6 +27,7 @@ from mcpsniff.transcript.text import STDERR_LINES, blamed
 from mcpsniff.transcript.units import count, duration, moment, size
 
 WIDTH: Final = 100
+WRITTEN_BY: Final = f"Written by mcpsniff {__version__}. The numbers are those of the events in its JSON output."
 _IN_MEMORY: Final = 4 * 1024 * 1024
 _LONGEST_STDERR: Final = WIDTH * STDERR_LINES
 
@@ -53,11 +54,19 @@ def write_markdown(
 
 
 class MarkdownPage:
-    """Takes the parts of a transcript; writes the messages to ``kept`` and remembers the head."""
+    """Takes the parts of a transcript; writes the messages to ``kept`` and remembers the head.
 
-    def __init__(self, kept: "tempfile.SpooledTemporaryFile[bytes]", style: Style) -> None:
+    ``mark`` is put before the numbers where several sessions are in one document, ``among`` is then the session's
+    label.
+    """
+
+    def __init__(
+        self, kept: "tempfile.SpooledTemporaryFile[bytes]", style: Style, mark: str = "", among: str = ""
+    ) -> None:
         self._kept = kept
         self._style = style
+        self._mark = mark
+        self._among = among
         self._stderr: list[str] = []
         self.label = ""
         self.entries: list[Entry] = []
@@ -76,7 +85,7 @@ class MarkdownPage:
                 self._flush_stderr()
             return
         self._flush_stderr()
-        self._write(_row_line(row))
+        self._write(_row_line(row, self._mark, self._among))
         if row.message is not None:
             laid_out = list(payload_lines(row.message, self._style, WIDTH, how=""))
             noted = any(piece[0] == PAYLOAD_NOTE for line in laid_out for piece in line)
@@ -101,7 +110,7 @@ class MarkdownPage:
 
     def _flush_stderr(self) -> None:
         if self._stderr:
-            self._write("**stderr** of the server:")
+            self._write(f"**stderr** of the server{f' {markdown_code(self._among)}' if self._among else ''}:")
             self._write("")
             self._block(self._stderr, "text")
             self._write("")
@@ -118,13 +127,26 @@ class MarkdownPage:
 def _opening(page: MarkdownPage, summary: Summary) -> Iterable[str]:
     yield f"# MCP session{f' with {markdown_code(page.label)}' if page.label else ''}"
     yield ""
-    for entry in page.entries:
-        value = entry.value if entry.lines is None else " ".join(clipped(entry.value, WIDTH, entry.lines))
-        parts = (markdown_code(value) if value else "", markdown_text(entry.remark))
-        yield f"- **{entry.name}:** {' · '.join(part for part in parts if part) or '–'}"
+    yield from entry_lines(page.entries)
     yield ""
     yield "## Findings"
     yield ""
+    yield from fault_lines(summary)
+    yield ""
+    yield "## Messages"
+    yield ""
+
+
+def entry_lines(entries: Iterable[Entry]) -> Iterable[str]:
+    """The head as a list."""
+    for entry in entries:
+        value = entry.value if entry.lines is None else " ".join(clipped(entry.value, WIDTH, entry.lines))
+        parts = (markdown_code(value) if value else "", markdown_text(entry.remark))
+        yield f"- **{entry.name}:** {' · '.join(part for part in parts if part) or '–'}"
+
+
+def fault_lines(summary: Summary, mark: str = "") -> Iterable[str]:
+    """The findings by code as a list, worst first."""
     faults = summary.worst_first()
     if not faults:
         yield "None."
@@ -132,17 +154,14 @@ def _opening(page: MarkdownPage, summary: Summary) -> Iterable[str]:
         yield ", ".join(count(number, severity) for severity, number in summary.severities().items()) + ":"
         yield ""
     for fault in faults:
-        yield from _fault(fault)
-    yield ""
-    yield "## Messages"
-    yield ""
+        yield from _fault(fault, mark)
 
 
-def _fault(fault: Fault) -> Iterable[str]:
+def _fault(fault: Fault, mark: str) -> Iterable[str]:
     first = fault.first
     check = REGISTRY.get(first.code)
     times = f" ×{fault.count:,}" if fault.count > 1 else ""
-    where = places(fault, _link)
+    where = places(fault, lambda n: _link(n, mark))
     summary = f". {markdown_text(check.summary)}" if check is not None and check.summary else ""
     said = f": {markdown_code(first.text)}" if first.text else ""
     head = f"**{first.severity} {first.code}** {markdown_code(first.name)}{times}, by {blamed(first.blame)}"
@@ -152,25 +171,34 @@ def _fault(fault: Fault) -> Iterable[str]:
 def _ending(summary: Summary) -> Iterable[str]:
     yield "## Summary"
     yield ""
+    yield from summary_lines(summary)
+    yield ""
+    yield WRITTEN_BY
+
+
+def summary_lines(summary: Summary) -> Iterable[str]:
+    """Counts, latencies and requests without an answer, in a fenced block."""
     lines = [_plain(line) for line in closing_lines(summary, WIDTH)]
     end = next((index for index, line in enumerate(lines) if line.startswith(("Findings", "No findings"))), len(lines))
     body = lines[2:end]
     while body and not body[-1]:
         body.pop()
     yield from markdown_fence(body, "text")
-    yield ""
-    yield f"Written by mcpsniff {__version__}. The numbers are those of the events in its JSON output."
 
 
-def _row_line(row: Row) -> str:
+def _row_line(row: Row, mark: str, among: str) -> str:
     """One paragraph for a row, beginning with the anchor that findings link to."""
     # Numbers are links, also because a tracker would take a bare #12 for one of its issues.
-    parts = [f'<a id="n{row.n}" href="#n{row.n}">#{row.n}</a>' if row.kind != REPORT else f"about {_link(row.n)}"]
+    anchor = f"{mark}n{row.n}"
+    number = f'<a id="{anchor}" href="#{anchor}">{mark}#{row.n}</a>'
+    parts = [number if row.kind != REPORT else f"about {_link(row.n, mark)}"]
+    if among:
+        parts.append(markdown_code(among))
     parts.append(moment(row.t))
     if row.direction in _WHO and row.kind != UNANSWERED:
         parts.append(_WHO[row.direction])
     parts.append(_title(row))
-    parts.extend(_NUMBER.sub(r"[#\1](#n\1)", markdown_text(word)) for word in row.words)
+    parts.extend(_NUMBER.sub(rf"[{mark}#\1](#{mark}n\1)", markdown_text(word)) for word in row.words)
     if row.remark:
         parts.append(markdown_code(shortened(row.remark, 200)))
     if row.id is not None:
@@ -182,8 +210,8 @@ def _row_line(row: Row) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _link(n: int) -> str:
-    return f"[#{n}](#n{n})"
+def _link(n: int, mark: str = "") -> str:
+    return f"[{mark}#{n}](#{mark}n{n})"
 
 
 def _title(row: Row) -> str:

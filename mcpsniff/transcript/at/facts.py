@@ -1,0 +1,108 @@
+"""What is known of one event, as names and values for its page."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from mcpsniff.capture.records import Header
+from mcpsniff.checks import Finding
+from mcpsniff.protocol.by_revision import REVISION_FLAWS
+from mcpsniff.protocol.events import Close, Note, Stderr
+from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.protocol.message import Message
+from mcpsniff.transcript.at.found import Found
+from mcpsniff.transcript.jsonl import FLAWS
+from mcpsniff.transcript.units import count, duration, moment
+from mcpsniff.wire.frames import Frame, Span
+
+_MEANINGS: Final = {name: meaning for *_, flaws in FLAWS for name, meaning in flaws.items()} | REVISION_FLAWS
+_WAYS: Final = {"c2s": "client to server", "s2c": "server to client"}
+
+
+class Known(NamedTuple):
+    """One thing that is known. ``value`` may be captured text, ``remark`` is our own."""
+
+    name: str
+    value: str
+    remark: str = ""
+
+
+def facts(found: Found, header: Header) -> Iterator[Known]:
+    """All that is known of the event, in the order in which it is shown."""
+    event = found.event
+    if isinstance(event, Finding):
+        return
+    at = event.t_last if isinstance(event, Frame) else event.t
+    yield Known("time", moment(at), f"{_clock(header, at)} UTC")
+    if isinstance(event, Frame | Message | Exchange):
+        yield Known("direction", "", _WAYS.get(event.direction, event.direction))
+    if found.message is not None:
+        yield from _message(found.message)
+    if found.frame is not None:
+        yield from _frame(found.frame)
+    if found.exchange is not None:
+        yield from _exchange(found.exchange)
+    if isinstance(event, Close):
+        yield from _close(event)
+    if isinstance(event, Note):
+        yield Known("channel", "" if event.channel is None else str(event.channel))
+        yield from (Known(name, str(value)[:200]) for name, value in list(event.fields.items())[:20])
+    if isinstance(event, Stderr | Close | Note) and event.spans:
+        yield Known("bytes", "", places(event.spans))
+    flaws = found.message.flaws if found.message else getattr(found.frame or event, "flaws", ())
+    for flaw in flaws:
+        yield Known("flaw", flaw, _MEANINGS.get(flaw, ""))
+
+
+def places(spans: tuple[Span, ...]) -> str:
+    """``channel 1, byte 312 up to 394``."""
+    shown = [f"channel {span.channel}, byte {span.start:,} up to {span.stop:,}" for span in spans[:5]]
+    return "; ".join(shown) + (f" and {len(spans) - 5:,} more pieces" if len(spans) > 5 else "")
+
+
+def _clock(header: Header, t: int) -> str:
+    try:
+        return f"{datetime.fromisoformat(header.started) + timedelta(microseconds=t):%Y-%m-%d %H:%M:%S.%f}"
+    except (ValueError, OverflowError):
+        return "?"
+
+
+def _message(message: Message) -> Iterator[Known]:
+    yield Known("kind", "", message.kind)
+    if message.method is not None:
+        yield Known("method", message.method)
+    if message.id is not None:
+        yield Known("id", message.id)
+    if message.batch is not None:
+        yield Known("batch", "", f"an element of #{message.batch}")
+    yield Known("revision", message.revision or "", "" if message.revision else "nothing has settled it")
+    for fact in message.facts:
+        about = "" if fact.n is None else f"#{fact.n}"
+        yield Known("fact", fact.name, " · ".join(part for part in (about, fact.text) if part))
+
+
+def _frame(frame: Frame) -> Iterator[Known]:
+    took = "" if frame.t_last == frame.t_first else f", arrived within {duration(frame.t_last - frame.t_first)}"
+    yield Known("frame", "", f"#{frame.n}, {frame.framing}, {count(frame.size, 'byte')} without its end{took}")
+    if frame.coding:
+        yield Known("coding", frame.coding)
+    if frame.sse is not None:
+        yield Known("event", frame.sse.event)
+    yield Known("bytes", "", places(frame.spans))
+
+
+def _exchange(exchange: Exchange) -> Iterator[Known]:
+    latency = "" if exchange.latency_us is None else f" after {duration(exchange.latency_us)}"
+    yield Known("exchange", "", f"of request #{exchange.request}: {exchange.state}{latency}")
+
+
+def _close(close: Close) -> Iterator[Known]:
+    yield Known("channel", str(close.channel), close.kind)
+    yield Known("how", close.how)
+    for name in ("status", "signal", "error", "by"):
+        if (value := getattr(close, name)) is not None:
+            yield Known(name, str(value))
+    if close.sent:
+        yield Known("sent", ", ".join(close.sent))
+    if close.open_requests:
+        yield Known("left open", "", count(close.open_requests, "request"))

@@ -1,0 +1,140 @@
+"""The page of one event, as text."""
+
+from typing import Final
+
+from mcpsniff.capture.records import Header
+from mcpsniff.checks import REGISTRY, Finding
+from mcpsniff.protocol.events import Close, Note, Stderr
+from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.protocol.message import INVALID
+from mcpsniff.transcript.at.facts import facts
+from mcpsniff.transcript.at.found import BYTES_KEPT, Found
+from mcpsniff.transcript.at.hexpane import hex_lines, odd_places
+from mcpsniff.transcript.layout import cells, fitted, flowed, wrapped
+from mcpsniff.transcript.payload import NONE, WHOLE, payload_lines
+from mcpsniff.transcript.rows import BLANK
+from mcpsniff.transcript.safe import visible
+from mcpsniff.transcript.text import MARKS, NARROWEST, Print, TextTranscript, blamed
+from mcpsniff.transcript.units import count, size
+from mcpsniff.wire.frames import Frame
+
+_MARGIN: Final = 14
+
+
+class EventPage:
+    """Prints one event whole: its facts, its payload, its bytes, its findings explained, its exchange."""
+
+    def __init__(self, print_line: Print, width: int, *, hexadecimal: bool = False) -> None:
+        self._print = print_line
+        self._width = max(width, 20)
+        self._hexadecimal = hexadecimal
+
+    def show(self, found: Found, header: Header) -> None:
+        """Print the page."""
+        self._print([("title", fitted(visible(_title(found)), self._width))])
+        for known in facts(found, header):
+            self._known(known.name, visible(known.value), visible(known.remark))
+        self._payload(found)
+        self._bytes(found)
+        for finding in found.findings:
+            self._finding(finding)
+        self._exchange(found)
+
+    def _known(self, name: str, value: str, remark: str) -> None:
+        margin = _MARGIN if self._width >= NARROWEST else 4
+        if margin == 4:
+            self._print([("label", f"  {name}")])
+        parts = [("plain", value)] if value else []
+        if remark:
+            parts.append(("remark", remark))
+        lines = [(role, line) for role, text in parts for line in wrapped(text, self._width - margin)]
+        if margin > 4 and len(lines) == 2 == len(parts) and margin + cells(value) + 2 + cells(remark) <= self._width:
+            self._print([("label", f"  {name:<{margin - 2}}"), lines[0], ("", "  "), lines[1]])
+            return
+        for index, line in enumerate(lines or [("remark", "–")]):
+            shown = name if index == 0 and margin > 4 else ""
+            self._print([("label", f"  {shown:<{margin - 2}}"), line])
+
+    def _heading(self, text: str) -> None:
+        self._print([])
+        for line in wrapped(text, self._width):
+            self._print([("heading", line)])
+
+    def _payload(self, found: Found) -> None:
+        if found.message is not None:
+            self._heading("Payload" if found.message.kind != INVALID else "What was sent")
+            for line in payload_lines(found.message, WHOLE, self._width - 4):
+                self._print([("", "  "), *line])
+        elif isinstance(found.event, Stderr):
+            self._heading("What was written")
+            for text in wrapped(visible(found.event.text), self._width - 2):
+                self._print([("", "  "), ("stderr-text", text)])
+
+    def _bytes(self, found: Found) -> None:
+        """Print the bytes in hexadecimal where they are no text, or where that is asked for."""
+        odd = [len(odd_places(data)) for _, data in found.pieces]
+        if not found.pieces or not (self._hexadecimal or any(odd)):
+            return
+        what = (
+            "all of it" if self._hexadecimal else f"{count(sum(odd), 'byte')} that are no text, and what is near them"
+        )
+        if sum(odd) == 1 and not self._hexadecimal:
+            what = "a byte that is no text, and what is near it"
+        self._heading(f"Bytes ({what})")
+        for span, data in found.pieces:
+            for line in hex_lines(data, span.start, self._width - 2, everything=self._hexadecimal):
+                self._print([("", "  "), *line])
+            if len(data) < span.stop - span.start:
+                self._wrap("remark", f"the first {size(BYTES_KEPT)} only")
+
+    def _finding(self, finding: Finding) -> None:
+        """Print a finding with its whole explanation."""
+        self._print([])
+        head = f"{MARKS.get(finding.severity, '•')} {finding.severity} {finding.code} {visible(finding.name)}"
+        for line in flowed([[(finding.severity, head)], [("remark", f", by {blamed(finding.blame)}")]], self._width, 0):
+            self._print(line)
+        self._wrap("plain", visible(finding.text))
+        check = REGISTRY.get(finding.code)
+        for paragraph in "" if check is None else check.doc.split("\n\n"):
+            self._print([])
+            self._wrap("fix" if paragraph.startswith("Fix:") else "plain", _prose(paragraph))
+
+    def _exchange(self, found: Found) -> None:
+        """Print the other messages of its exchange, whole; its own row without what stands above."""
+        if len(found.members) < 2:
+            return
+        self._heading("What it refers to" if found.exchange is None else "The whole exchange")
+        whole, brief = (TextTranscript(self._print, self._width, style) for style in (WHOLE, NONE))
+        for row in found.members.values():
+            if row is found.row:
+                brief.row(row)
+            else:
+                whole.row(row)
+        if found.passed_over:
+            self._wrap("remark", f"… {count(found.passed_over, 'more progress notification')}")
+
+    def _wrap(self, role: str, text: str) -> None:
+        for line in wrapped(text, self._width - 2):
+            self._print([("", "  "), (role, line)])
+
+
+def _prose(paragraph: str) -> str:
+    return " ".join(paragraph.split()).replace("``", "")
+
+
+def _title(found: Found) -> str:
+    """``#14 response: tools/call compile``."""
+    event, row = found.event, found.row
+    if found.message is not None:
+        kind = found.message.kind
+    else:
+        kinds = {Frame: "line", Exchange: "exchange", Stderr: "stderr", Close: "close", Note: "note"}
+        kind = kinds.get(type(event), "event")
+    said = ""
+    if row is not None and row.kind != BLANK and row.title != kind and not isinstance(event, Stderr):
+        said = " ".join(filter(None, (row.title, row.target)))
+    if not said and found.exchange is not None:
+        said = " ".join(filter(None, (found.exchange.method, found.exchange.target)))
+    if isinstance(event, Frame) and found.message is None:
+        kind = "blank line"
+    return f"#{found.number} {kind}{f': {said}' if said else ''}"
