@@ -4,7 +4,6 @@ import fcntl
 import json
 import re
 import stat
-import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -264,15 +263,3 @@ def test_a_table_leaves_out_what_matters_least() -> None:
     assert shown(9) == ["a     c", "lon…  xyz"]
     assert shown(3) == ["a", "lo…"]
     assert list(table(columns, [], None))
-
-
-def test_it_is_quick_the_second_time(tmp_path: Path) -> None:
-    """Not a benchmark: that five hundred are not decoded again, which takes many times as long."""
-    for number in range(500):
-        saved(tmp_path, f"s{number % 5}", days=1 + number / 1000, number=number)
-    began = time.monotonic()
-    assert len(listed(tmp_path)) == 500
-    first = time.monotonic() - began
-    began = time.monotonic()
-    assert len(listed(tmp_path)) == 500
-    assert time.monotonic() - began < first
