@@ -4,7 +4,6 @@ A look is cheap however many captures lie there: the folder is listed only when 
 and nobody has written to for a while is not looked at twice.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import Final
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import part_numbers
-from mcpsniff.capture.store import SUFFIX, part_path, reason, split_part
+from mcpsniff.capture.store import SUFFIX, part_path, reason, split_part, writer_state
 from mcpsniff.errors import CaptureError
 
 YOUNG: Final = 10.0
@@ -20,23 +19,6 @@ YOUNG: Final = 10.0
 
 _GRAIN: Final = 2.0
 """Seconds within which a folder may change twice and tell the same time."""
-
-
-def writer_state(path: str) -> bool | None:
-    """Return whether a recorder holds the capture file at ``path``; None where the system cannot tell."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError):
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return False
 
 
 class Arrivals:

@@ -29,6 +29,7 @@ __all__ = [
     "new_capture_file",
     "part_path",
     "safe_label",
+    "writer_state",
 ]
 
 SUFFIX: Final = ".mcpcap"
@@ -149,20 +150,25 @@ def new_part_file(path: str, part: int) -> tuple[int, str]:
 
 
 def is_being_written(path: str) -> bool:
-    """Return whether a recorder still holds the capture file at ``path``: however it ends, the system lets go of it.
+    """Return whether a recorder holds the capture file at ``path``; False where the system cannot tell."""
+    return bool(writer_state(path))
 
-    False where this cannot be known: no such file, or a file system without locks.
+
+def writer_state(path: str) -> bool | None:
+    """Return whether a recorder holds the capture file at ``path``: however it ends, the system lets go of it.
+
+    None where the system cannot tell: no such file, or a file system without locks.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError):
-        return False
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
-        return False
+        return None
     finally:
         os.close(descriptor)
     return False

@@ -78,7 +78,8 @@ def capture_damaged(damage: Damage, _: Conversation) -> Verdict:
     The file was cut (a full disk, a killed recorder, a copy that broke off) or changed. Messages near that place may
     look cut or unanswered, and checks that need the missing part stay silent.
 
-    Fix: Copy the capture again from where it was recorded. A torn last line needs no care: it is where recording ended.
+    Fix: A torn last line needs no care, it is where the recording was stopped. For other damage copy the capture again
+    from where it was recorded.
     """
     return str(damage)
 

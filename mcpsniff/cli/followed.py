@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from mcpsniff.capture.arrivals import writer_state
 from mcpsniff.capture.follower import CaptureLost, Follower
 from mcpsniff.capture.reader import part_numbers
 from mcpsniff.capture.records import Record
-from mcpsniff.capture.store import SUFFIX, part_path, split_part
+from mcpsniff.capture.store import SUFFIX, part_path, split_part, writer_state
 from mcpsniff.transcript.live.foot import Waiting
 from mcpsniff.transcript.live.session import Facts, LiveSession
 from mcpsniff.transcript.live.view import View

@@ -220,7 +220,9 @@ class Conversation:
         if self.era == LEGACY_ERA and self.initialize_answered:
             return  # one request of the other era does not undo a handshake: revisions are judged per request
         self.era = MODERN_ERA
-        self._settle(_text(meta.get(PROTOCOL_VERSION_KEY)))
+        named = _text(meta.get(PROTOCOL_VERSION_KEY))
+        if self.revision is None or is_published(named):  # a version that is refused settles nothing
+            self._settle(named)
         self.client_info = _object(meta.get(CLIENT_INFO_KEY)) or self.client_info
         self.client_capabilities = _object(meta.get(CLIENT_CAPABILITIES_KEY))
         self._enter("modern-request")

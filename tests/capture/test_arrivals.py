@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpsniff.capture.arrivals import YOUNG, Arrivals, writer_state
-from mcpsniff.capture.store import new_capture_file, new_part_file
+from mcpsniff.capture.arrivals import YOUNG, Arrivals
+from mcpsniff.capture.store import new_capture_file, new_part_file, writer_state
 from mcpsniff.errors import CaptureError
 from tests.capture.capture_files import save
 

@@ -1,5 +1,7 @@
 """How a conversation opens: in order, hurried, refused, modern."""
 
+from typing import Any
+
 import pytest
 
 from mcpsniff.decoder import Decoder
@@ -19,13 +21,14 @@ RESULT = {
 REFUSAL = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32602, "message": "no"}}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-MODERN = {
+VERSION = "io.modelcontextprotocol/protocolVersion"
+MODERN: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 2,
     "method": "tools/list",
     "params": {
         "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            VERSION: "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
         }
     },
@@ -62,3 +65,12 @@ def test_a_pipelined_handshake_is_read_whole_and_noted() -> None:
 
     assert decoder.conversation.server_info == {"name": "s", "version": "1"}
     assert [one.name for one in findings(events)] == ["request-before-init-result"]
+
+
+def test_a_version_that_was_never_published_does_not_replace_the_one_that_is_in_use() -> None:
+    decoder = Decoder()
+    asked = {**MODERN, "id": 3, "params": {"_meta": {**MODERN["params"]["_meta"], VERSION: "1900-01-01"}}}
+    refused = {"jsonrpc": "2.0", "id": 3, "error": {"code": -32022, "message": "x", "data": {}}}
+    decode(records(("c2s", MODERN), ("c2s", asked), ("s2c", refused)), decoder=decoder)
+
+    assert decoder.conversation.revision == "2026-07-28"
