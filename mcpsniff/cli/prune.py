@@ -34,7 +34,9 @@ class Doomed(NamedTuple):
 
 
 @click.command("prune")
-@click.option("--older-than", "older", metavar="AGE", help="Remove what was last written to longer ago: 12h, 7d, 2w.")
+@click.option(
+    "--older-than", "older", metavar="AGE", help="Remove what began, and was last written, longer ago: 12h, 7d, 2w."
+)
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the newest N, whatever their age.")
 @click.option("--label", metavar="LABEL", shell_complete=complete_label, help="Only captures of this label.")
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
@@ -52,6 +54,8 @@ def command(
         raise UsageError("prune needs --older-than AGE, --keep N or both; mcpsniff list shows what there is")
     limit = None if older is None else seconds(older)
     folder = capture_folder(directory, note)
+    if directory is not None and not os.path.isdir(folder):
+        raise CaptureError(f"no such folder: {shown(folder)}")
     now = time.time()
     doomed = list(_doomed(list_captures(folder), limit, keep, label, now))
     if not doomed:
@@ -77,18 +81,16 @@ def _doomed(
     meant = [entry for entry in entries if entry.header is not None and (label is None or _is_called(entry, label))]
     if label is not None and not meant:
         note(f"there is no capture with the label {shown(label)}")
-    if keep:
-        meant = meant[:-keep]
-    for entry in meant:
+    # What stays anyway is none of the newest N: a link to a capture must not stand in for the capture.
+    removable = [(entry, files) for entry in meant if (files := tuple(_files(entry)))]
+    for entry, files in removable[:-keep] if keep else removable:
         last = max(entry.mtime, entry.started.timestamp())
         if limit is not None and now - last <= limit:
             continue
         if any(is_being_written(path) for path in entry.files):
             note(f"{shown(entry.name)} is being written, and stays")
             continue
-        files = tuple(_files(entry))
-        if files:
-            yield Doomed(entry, files, sum(os.lstat(path).st_size for path in files))
+        yield Doomed(entry, files, sum(os.lstat(path).st_size for path in files))
 
 
 def _is_called(entry: Entry, label: str) -> bool:

@@ -77,7 +77,11 @@ class Recording:
         lost = self._storing.finish(FLUSH)
         if lost:
             say(f"{lost} bytes of this session are not in the capture")
-        if not self._options["no_transcript"]:
+        if not os.path.exists(self.path):
+            from mcpsniff.capture.labels import shown
+
+            say(f"the capture {shown(self.path)} was removed or moved while it was written")
+        elif not self._options["no_transcript"]:
             write_transcript(self.path)
 
     def _writer(self, descriptor: int, path: str, facts: "dict[str, object]") -> "Writer":

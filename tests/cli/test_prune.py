@@ -202,3 +202,20 @@ def test_ages(text: str, means: float) -> None:
     assert seconds(text) == means
     with pytest.raises(UsageError):
         seconds(text + "x")
+
+
+def test_a_link_does_not_stand_in_for_a_capture_that_is_kept(folder: Path) -> None:
+    newest = next(path for path in folder.iterdir() if path.name.startswith("d0-"))
+    for number in range(3):
+        (folder / f"link{number}.mcpcap").symlink_to(newest)
+    done = run("prune", "--keep", "2", "--yes", "--dir", str(folder))
+
+    assert done.status == 0
+    assert left(folder) == ["d0", "d1", "link0", "link1", "link2"]
+
+
+def test_a_folder_that_is_not_there_is_no_success(tmp_path: Path) -> None:
+    done = run("prune", "--keep", "0", "--dir", str(tmp_path / "nothing"))
+
+    assert done.status == 3
+    assert "no such folder" in done.err

@@ -175,3 +175,12 @@ def test_the_header_tells_what_ran(tmp_path: Path) -> None:
         [1, {"kind": "stdout", "dir": "s2c", "conn": 0, "of": 0}],
         [2, {"kind": "stderr", "dir": "s2c", "conn": 0}],
     ]
+
+
+def test_a_capture_that_is_removed_while_it_is_written_is_said_at_the_end(tmp_path: Path) -> None:
+    removes = 'until ls "$0"/*.mcpcap >/dev/null 2>&1; do sleep 0.05; done; sleep 0.2; rm "$0"/*.mcpcap; exit 5'
+    ran = run("--quiet", "--dir", str(tmp_path), "--", "sh", "-c", removes, str(tmp_path))
+
+    assert ran.returncode == 5
+    assert b"was removed or moved while it was written" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
