@@ -1,8 +1,10 @@
 """A request and what came of it: its states, its members, and how ids and tokens compare."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
+from mcpsniff.protocol.ids import number_key
 from mcpsniff.protocol.message import IdKey, Message
 from mcpsniff.protocol.revisions import METHODS
 
@@ -68,8 +70,10 @@ def token_key(value: Any) -> IdKey | None:
         return None
     if isinstance(value, str | int):
         return value
+    if isinstance(value, Decimal):
+        return number_key(str(value))
     if isinstance(value, float):
-        return int(value) if value.is_integer() else ("number", value)
+        return number_key(repr(value))
     return None
 
 

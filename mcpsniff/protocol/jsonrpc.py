@@ -5,9 +5,10 @@ notification, with ``result`` a response, with ``error`` an error; an array is a
 Presence of a member decides, never its truth: 0 and "" are good ids.
 """
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 
+from mcpsniff.protocol.ids import is_fraction, number_key
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, IdKey, Message
 from mcpsniff.protocol.meta import envelope_flaws, meta_flaws
 from mcpsniff.protocol.outline import outline
@@ -16,9 +17,6 @@ from mcpsniff.protocol.revisions import METHODS
 from mcpsniff.wire.frames import INCOMPLETE, Frame
 
 MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
-
-LONGEST_INTEGER: Final = 1000
-"""Digits of an integer id that is compared as an integer; longer ones are compared by their digits."""
 
 BATCH_LIMIT: Final = 10_000
 """Elements of a batch that are looked at. One line may hold millions, each a message of its own; no peer sends more
@@ -190,29 +188,12 @@ def _identify(value: Any, raw: bytes, reading: Reading, kind: str, found: list[s
 
 
 def _number(token: str, found: list[str]) -> IdKey | None:
-    """A number by exact value: 1.0 is 1, and 2^65 is not its neighbour."""
-    try:
-        exact = Decimal(token)
-    except InvalidOperation:
-        return ("number", token)
-    if not exact.is_finite():
-        return None
-    # Not normalize(): arithmetic rounds to the context's precision and overflows beyond its exponents.
-    sign, digits, exponent = exact.as_tuple()
-    text = "".join(map(str, digits)).lstrip("0")
-    significant = text.rstrip("0")
-    if not significant:
-        sign, power = 0, 0
-    else:
-        power = int(exponent) + len(text) - len(significant)
-    if power < 0:
+    key = number_key(token)
+    if is_fraction(key):
         found.append("id-fraction")
-    elif not token.lstrip("-").isdigit():
+    elif key is not None and not token.lstrip("-").isdigit():
         found.append("id-integral-float")
-    if power >= 0 and len(significant) + power <= LONGEST_INTEGER:
-        number: int = int(significant or "0") * 10**power
-        return -number if sign else number
-    return ("number", (sign, significant, power))
+    return key
 
 
 def _token(value: Any, raw: bytes, reading: Reading) -> str:

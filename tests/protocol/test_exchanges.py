@@ -285,3 +285,16 @@ def test_every_request_becomes_exactly_one_exchange_in_exactly_one_state(
         assert one.state != ("open" if closes else "abandoned")
     answers = [one.response for one in ended if one.response is not None]
     assert len(answers) == len(set(answers))
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [("1.5", "1.50"), ("1", "1.0"), ("36893488147419103232", "36893488147419103232"), ("1e22", "1E+22")],
+)
+def test_a_cancel_names_its_request_by_value(asked: str, named: str) -> None:
+    said = records(
+        ("c2s", f'{{"jsonrpc":"2.0","id":{asked},"method":"ping"}}'),
+        ("c2s", f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{named}}}}}'),
+    )
+
+    assert [one.state for one in exchanges(decode(said))] == ["cancelled"]

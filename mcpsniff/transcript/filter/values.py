@@ -3,12 +3,14 @@
 Everything raises BadValueError, with the place inside the value, when the value cannot be read.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from math import ceil, floor
 from typing import Final, NamedTuple
 
+from mcpsniff.protocol.ids import number_key
 from mcpsniff.protocol.message import IdKey
 from mcpsniff.transcript.filter.error import BadValueError, nearest
 from mcpsniff.transcript.filter.lexer import Value
@@ -30,6 +32,7 @@ _RANGE: Final = ".."
 _DIGITS: Final = 18
 """Of an amount, before and after the point: more than any amount needs."""
 _ID_DIGITS: Final = 1000
+_JSON_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 type Pattern = Callable[[str], bool]
 type Read = Callable[[str], Decimal | int]
@@ -85,15 +88,10 @@ def id_key(value: Value) -> IdKey | None:
         return None if text in ("null", "true", "false") and not value.quoted else text
     if len(text) > _ID_DIGITS:
         raise BadValueError(f"an id of more than {_ID_DIGITS} digits", 0)
-    try:
-        exact = Decimal(text)
-        if not exact.is_finite():
-            raise InvalidOperation
-    except ArithmeticError:
-        raise BadValueError("a number or a string in quotes belongs here", 0, f'id:"{_short(text)}"') from None
-    if exact == exact.to_integral_value() and exact.adjusted() <= _ID_DIGITS:
-        return int(exact)
-    return ("number", exact.normalize())
+    key = number_key(text) if _JSON_NUMBER.fullmatch(text) else None
+    if key is None:
+        raise BadValueError("a number or a string in quotes belongs here", 0, f'id:"{_short(text)}"')
+    return key
 
 
 def interval(value: Value, read: Read, example: str, *, exact: bool = True) -> Interval:
@@ -136,7 +134,8 @@ def whole(text: str) -> int:
     """A number without a unit."""
     if text.isascii() and text.isdigit() and len(text) <= _DIGITS:
         return int(text)
-    raise BadValueError(f"{_short(text)} is no whole number")
+    long = text.isascii() and text.isdigit() and "is longer than any number here"
+    raise BadValueError(f"{_short(text)} {long or 'is no whole number'}")
 
 
 def amount(units: Mapping[str, int]) -> Read:
@@ -162,7 +161,8 @@ def _number(text: str, said: str) -> Decimal:
     before, point, after = text.partition(".")
     good = before.isdigit() and (after.isdigit() or not point) and text.isascii()
     if not good or len(before) > _DIGITS or len(after) > _DIGITS:
-        raise BadValueError(f"{_short(said)} does not begin with a number")
+        long = good and "is longer than any amount here"
+        raise BadValueError(f"{_short(said)} {long or 'does not begin with a number'}")
     return Decimal(text)
 
 
