@@ -55,8 +55,6 @@ OPENING_METHODS: Final = frozenset({"ping", "server/discover", "initialize"})
 LEGACY_ERA: Final = "legacy"
 MODERN_ERA: Final = "modern"
 
-TOOL_LIMIT: Final = 10_000
-"""Tool definitions remembered per conversation."""
 CROSSING_US: Final = 250_000
 """What is sent within this time of something from the other side may have crossed it on the way."""
 GOODBYE_US: Final = 2_000_000
@@ -81,8 +79,6 @@ class Conversation:
         self.client_capabilities: dict[str, Any] | None = None
         self.server_capabilities: dict[str, Any] | None = None
         self.instructions: str | None = None
-        self.session_id: str | None = None
-        self.tools: dict[str, dict[str, Any]] = {}
         self.initialize_answered = False
         """True once the server has answered ``initialize`` with a result."""
         self.initialized = False
@@ -240,10 +236,6 @@ class Conversation:
         elif method == "server/discover":
             self.server_capabilities = _object(result.get("capabilities"))
             self.instructions = _text(result.get("instructions"))
-        elif method == "tools/list" and isinstance(result.get("tools"), list):
-            for tool in result["tools"]:
-                if isinstance(tool, dict) and isinstance(tool.get("name"), str) and len(self.tools) < TOOL_LIMIT:
-                    self.tools[tool["name"]] = tool
         if self.era == MODERN_ERA:
             self.server_info = _object(message.meta.get(SERVER_INFO_KEY)) or self.server_info
 
