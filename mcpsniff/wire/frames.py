@@ -19,6 +19,10 @@ INVALID_UTF8: Final = "invalid-utf8"
 UNTERMINATED: Final = "unterminated"
 TRUNCATED: Final = "truncated"
 GAP: Final = "gap"
+SSE_BOM: Final = "sse-bom"
+SSE_UNKNOWN_FIELD: Final = "sse-unknown-field"
+SSE_NUL_IN_ID: Final = "sse-nul-in-id"
+SSE_BAD_RETRY: Final = "sse-bad-retry"
 
 FRAME_FLAWS: Final = {
     BOM: "a UTF-8 byte order mark stands before the message (RFC 8259 section 8.1)",
@@ -29,6 +33,10 @@ FRAME_FLAWS: Final = {
     UNTERMINATED: "the stream ended inside this frame",
     TRUNCATED: "mcpsniff kept only the beginning of this frame; the wire carried all of it",
     GAP: "bytes of this frame are missing from the capture",
+    SSE_BOM: "the event stream begins with a byte order mark; browsers drop it, Python SDKs lose the first field",
+    SSE_UNKNOWN_FIELD: "a line of the event is no `data`, `event`, `id` or `retry` field, so every reader ignores it",
+    SSE_NUL_IN_ID: "an id with a NUL in it, which every reader ignores",
+    SSE_BAD_RETRY: "a reconnection time that is not ASCII digits only; browsers ignore it, some SDKs do not",
 }
 
 INCOMPLETE: Final = frozenset({TRUNCATED, GAP})
@@ -48,10 +56,14 @@ class ServerSentEvent:
     """The fields of an event stream's event besides its data (WHATWG HTML 9.2.6)."""
 
     event: str = "message"
+    """Its type: what its ``event`` field says, or ``message``."""
     id: str | None = None
+    """The last event id that this block commits; None if it has no valid ``id`` field."""
     retry: int | None = None
+    """The reconnection time that it sets, in milliseconds."""
     comments: tuple[str, ...] = ()
     dispatched: bool = True
+    """False if a reader sees no event here: the block has no ``data`` field, or the stream ended inside it."""
 
 
 @dataclass(slots=True)

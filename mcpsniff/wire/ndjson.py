@@ -111,7 +111,7 @@ def _flaws(payload: bytes, size: int, *, terminated: bool, gapped: bool) -> tupl
         flaws.append(UNTERMINATED)
     if not payload.strip(JSON_WHITE_SPACE):
         flaws.append(EMPTY_LINE)
-    elif not _is_utf8(payload, cut=size > len(payload)):
+    elif not is_utf8(payload, cut=size > len(payload)):
         flaws.append(INVALID_UTF8)
     flaws.extend(_carriage_returns(payload, terminated=terminated))
     return tuple(flaws)
@@ -123,7 +123,8 @@ def _carriage_returns(payload: bytes, *, terminated: bool) -> tuple[str, ...]:
     return ((BARE_CR,) if inside else ()) + ((CR_BEFORE_LF,) if ends_with_cr else ())
 
 
-def _is_utf8(payload: bytes, *, cut: bool) -> bool:
+def is_utf8(payload: bytes, *, cut: bool) -> bool:
+    """True if ``payload`` is UTF-8; if it is ``cut`` by our limit, a torn character at its end is allowed."""
     if payload.isascii():
         return True
     try:
