@@ -22,6 +22,7 @@ Each line is 1 ms after the one before it. What a line can be:
     @late                       the capture joined late (first line only)
     @limit N                    the decoder keeps N bytes of a frame (first line only)
     @break CODE                 that check raises an exception (first line only)
+    @http                       what follows is a dialogue over HTTP (first line only): see tests/http_dialogue.py
     #                           a comment
 
 ``$ENVELOPE`` stands for the ``_meta`` of a request in 2026-07-28. In the margin stands every finding that hangs on the
@@ -71,6 +72,8 @@ class Line:
     text: str
     expected: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    is_more: bool = False
+    """True for an indented line, which over HTTP belongs to the line above it."""
 
     def is_as_expected(self) -> bool:
         """True if every expected finding is there and no other."""
@@ -124,7 +127,12 @@ def check_dialogue(text: str) -> Played:
 def play(text: str, checks: list[Check] | None = None) -> Played:
     """Play a dialogue; ``checks`` instead of the registered ones. Raises DialogueError if it cannot be read."""
     lines = [_line(number, raw) for number, raw in enumerate(text.splitlines(), 1) if raw.strip()]
-    return _Stage(lines, list(load().values()) if checks is None else checks).play()
+    stage: type[Stage] = PipeStage
+    if any(line.text == "@http" for line in lines):
+        from tests.http_dialogue import HttpStage
+
+        stage = HttpStage
+    return stage(lines, list(load().values()) if checks is None else checks).play()
 
 
 def blocks(markdown: str) -> list[str]:
@@ -134,9 +142,8 @@ def blocks(markdown: str) -> list[str]:
 
 def _line(number: int, raw: str) -> Line:
     margin = _MARGIN.search(raw)
-    if margin is None:
-        return Line(number, raw.strip())
-    return Line(number, raw[: margin.start()].strip(), margin[1].split())
+    text = raw if margin is None else raw[: margin.start()]
+    return Line(number, text.strip(), [] if margin is None else margin[1].split(), is_more=text[:1].isspace())
 
 
 def _matches(finding: Finding, words: str) -> bool:
@@ -144,40 +151,58 @@ def _matches(finding: Finding, words: str) -> bool:
     return [finding.code, finding.severity, finding.blame][: len(wanted)] == wanted
 
 
-class _Stage:
+class Stage:
     """Feeds a decoder line by line and remembers which events came of which line."""
 
+    openings: tuple[Record, ...] = ()
+
     def __init__(self, lines: list[Line], checks: list[Check]) -> None:
-        self._lines = lines
-        self._t = 0
-        self._input_closed = False
+        self.lines = lines
+        self.t = 0
         self._line_of: dict[int, Line] = {}
         self._events: list[Event] = []
-        self._records: list[Record] = list(OPENINGS)
+        self.records: list[Record] = list(self.openings)
         settings = self._settings(checks)
         self._decoder = Decoder(**settings)
-        for opening in OPENINGS:
+        for opening in self.openings:
             self._decoder.feed(opening)
 
     def play(self) -> Played:
-        if not self._lines:
+        if not self.lines:
             raise DialogueError("the dialogue is empty")
-        for line in self._lines:
-            if not line.text.startswith(("#", "@late", "@limit", "@break")):
-                self._t += STEP_US
+        for line in self.lines:
+            if not line.text.startswith(("#", "@late", "@limit", "@break", "@http")):
+                self.t += STEP_US
                 self._act(line)
-        self._take(self._lines[-1], self._decoder.finish())
+        self.take(self.lines[-1], self._decoder.finish())
         by_line: dict[int, list[Finding]] = defaultdict(list)
         for event in self._events:
             if isinstance(event, Finding):
                 by_line[self._line_of[event.at].number].append(event)
-        for line in self._lines:
+        for line in self.lines:
             line.findings = by_line[line.number]
-        return Played(self._lines, self._events, self._records)
+        return Played(self.lines, self._events, self.records)
+
+    def act(self, line: Line) -> bool:
+        """Do what a line says; False if it is none of this kind of dialogue."""
+        raise NotImplementedError
+
+    def feed(self, line: Line, kind: str, channel: int | None, body: Any) -> None:
+        """Give the decoder a record."""
+        record = Record(self.t, kind, channel, body)
+        self.records.append(record)
+        self.take(line, self._decoder.feed(record))
+
+    def take(self, line: Line, events: list[Event]) -> None:
+        """Note which line the events came of."""
+        for event in events:
+            if not isinstance(event, Finding):
+                self._line_of[event.n] = line
+        self._events += events
 
     def _settings(self, checks: list[Check]) -> dict[str, Any]:
         late, limit = False, DEFAULT_FRAME_LIMIT
-        for line in self._lines:
+        for line in self.lines:
             word, _, argument = line.text.partition(" ")
             late = late or word == "@late"
             if word == "@limit":
@@ -190,83 +215,89 @@ class _Stage:
 
     def _act(self, line: Line) -> None:
         pause = _PAUSE.match(line.text)
-        side, mark, rest = line.text[:1], line.text[1:2], line.text[2:].strip()
         if pause is not None:
-            self._t += int(float(pause[1]) * (1000 if pause[2] == "ms" else 1_000_000)) - STEP_US
-            self._take(line, self._decoder.advance(self._t))
-        elif line.text.startswith("@open "):
-            self._say(line, _handshake(line.text[6:].strip()))
+            self.t += int(float(pause[1]) * (1000 if pause[2] == "ms" else 1_000_000)) - STEP_US
+            self.take(line, self._decoder.advance(self.t))
+        elif line.text.startswith("X>"):
+            self._damage(line, line.text[2:].strip())
+        elif not self.act(line):
+            raise DialogueError(f"line {line.number} is none of a dialogue: {line.text}")
+
+    def _damage(self, line: Line, rest: str) -> None:
+        """As a reader does: a gap in the stream, and a finding that says what is wrong with the file."""
+        self.feed(line, "gap", None, {"bytes": 0, "why": "damage"})
+        at = max(self._line_of)
+        self.take(line, [damage_finding(at, 0, self.t, rest)])
+
+
+class PipeStage(Stage):
+    """A dialogue of a wrapped server."""
+
+    openings = OPENINGS
+    _input_closed = False
+
+    def act(self, line: Line) -> bool:
+        side, mark, rest = line.text[:1], line.text[1:2], line.text[2:].strip()
+        if line.text.startswith("@open "):
+            self._say(line, handshake(line.text[6:].strip()))
         elif line.text == "@modern":
-            self._say(line, _discovery())
+            self._say(line, discovery())
         elif side in CHANNELS and mark == "|":
-            self._feed(line, "chunk", CHANNELS[side], _bytes(rest, line))
+            self.feed(line, "chunk", CHANNELS[side], bytes_of(rest, line))
         elif side in CHANNELS and mark == ">":
             self._speak(line, side, rest)
         elif side == "G" and mark == ">":
             self._gap(line, rest)
-        elif side == "X" and mark == ">":
-            self._damage(line, rest)
         else:
-            raise DialogueError(f"line {line.number} is none of a dialogue: {line.text}")
+            return False
+        return True
 
     def _speak(self, line: Line, side: str, rest: str) -> None:
         end = _END.match(rest)
         if side == "C" and rest == "EOF":
             self._input_closed = True
-            self._feed(line, "close", 0, {"how": "eof"})
+            self.feed(line, "close", 0, {"how": "eof"})
         elif side == "C" and rest == "HANGS UP":
-            self._feed(line, "close", 1, {"how": "aborted", "error": "the client closed its end"})
+            self.feed(line, "close", 1, {"how": "aborted", "error": "the client closed its end"})
             self._close_input(line, "the client closed its end")
         elif side == "S" and rest == "EOF":
-            self._feed(line, "close", 1, {"how": "eof"})
+            self.feed(line, "close", 1, {"how": "eof"})
         elif side == "S" and rest.startswith("FAILED "):
-            self._feed(line, "close", 1, {"how": "error", "status": 127, "error": rest[7:]})
+            self.feed(line, "close", 1, {"how": "error", "status": 127, "error": rest[7:]})
         elif side == "S" and end is not None:
             how = {"EXIT": ("exit", "status"), "KILLED": ("killed", "signal")}[end[1]]
             sent = {"sent": end[3].split(","), "by": "client"} if end[3] else {}
-            self._feed(line, "close", 1, {"how": how[0], how[1]: int(end[2]), **sent})
+            self.feed(line, "close", 1, {"how": how[0], how[1]: int(end[2]), **sent})
             self._close_input(line, "the server ended")
         else:
-            text = rest.replace("$ENVELOPE", json.dumps(ENVELOPE, separators=(",", ":")))
-            self._feed(line, "chunk", CHANNELS[side], text.encode() + b"\n")
+            self.feed(line, "chunk", CHANNELS[side], spelt_out(rest).encode() + b"\n")
 
     def _close_input(self, line: Line, why: str) -> None:
         if not self._input_closed:
             self._input_closed = True
-            self._feed(line, "close", 0, {"how": "aborted", "error": why})
+            self.feed(line, "close", 0, {"how": "aborted", "error": why})
 
     def _gap(self, line: Line, rest: str) -> None:
         side, count, why = rest.split(maxsplit=2)
-        self._feed(line, "gap", CHANNELS[side], {"bytes": int(count), "why": why})
-
-    def _damage(self, line: Line, rest: str) -> None:
-        """As a reader does: a gap in the stream, and a finding that says what is wrong with the file."""
-        self._feed(line, "gap", None, {"bytes": 0, "why": "damage"})
-        at = max(self._line_of)
-        self._take(line, [damage_finding(at, 0, self._t, rest)])
+        self.feed(line, "gap", CHANNELS[side], {"bytes": int(count), "why": why})
 
     def _say(self, line: Line, said: list[tuple[str, dict[str, Any]]]) -> None:
         for side, message in said:
             data = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
-            self._feed(line, "chunk", CHANNELS[side], data)
-
-    def _feed(self, line: Line, kind: str, channel: int | None, body: Any) -> None:
-        record = Record(self._t, kind, channel, body)
-        self._records.append(record)
-        self._take(line, self._decoder.feed(record))
-
-    def _take(self, line: Line, events: list[Event]) -> None:
-        for event in events:
-            if not isinstance(event, Finding):
-                self._line_of[event.n] = line
-        self._events += events
+            self.feed(line, "chunk", CHANNELS[side], data)
 
 
 def _broken(_item: object, _conversation: object) -> None:
     raise RuntimeError("broken on purpose")
 
 
-def _handshake(revision: str) -> list[tuple[str, dict[str, Any]]]:
+def spelt_out(text: str) -> str:
+    """``text`` with what its variables stand for."""
+    return text.replace("$ENVELOPE", json.dumps(ENVELOPE, separators=(",", ":")))
+
+
+def handshake(revision: str) -> list[tuple[str, dict[str, Any]]]:
+    """The three messages of the legacy handshake, without ``jsonrpc``."""
     client = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     server = {
         "protocolVersion": revision,
@@ -280,7 +311,8 @@ def _handshake(revision: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def _discovery() -> list[tuple[str, dict[str, Any]]]:
+def discovery() -> list[tuple[str, dict[str, Any]]]:
+    """server/discover and its result, without ``jsonrpc``."""
     found = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
     return [
         ("C", {"id": "discover", "method": "server/discover", "params": {"_meta": ENVELOPE}}),
@@ -288,7 +320,7 @@ def _discovery() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def _bytes(source: str, line: Line) -> bytes:
+def bytes_of(source: str, line: Line) -> bytes:
     """The value of ``b"x" * 3 + b"y"``, without evaluating anything else."""
 
     def value(node: ast.expr) -> bytes:
