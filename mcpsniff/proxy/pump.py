@@ -43,6 +43,11 @@ SHORTAGE: "Final" = 0.1
 READ_SIZE: "Final" = 65536
 """Bytes per read: what a pipe holds. Larger buffers are mapped anew for each read, which costs more than it saves."""
 
+PIPE_BUF: "Final" = select.PIPE_BUF
+"""Bytes that can be written without waiting to a pipe or socket that has room at all (POSIX, write and poll)."""
+
+BUSY: "Final" = "busy"
+"""Not an end: there is more to carry than can be done without waiting."""
 EOF: "Final" = "eof"
 """The source's other end was closed."""
 RESET: "Final" = "reset"
@@ -62,16 +67,20 @@ class Pump:
     __slots__ = (
         "_channel",
         "_cut",
+        "_due",
         "_held",
         "_keep_sink",
         "_null",
         "_read",
         "_recorder",
+        "_room",
+        "_roomy",
         "_sink",
-        "_source",
+        "_tell",
         "ended_ns",
         "outcome",
         "passed",
+        "source",
     )
 
     def __init__(
@@ -84,10 +93,11 @@ class Pump:
         *,
         keep_sink: bool = False,
         read: "Callable[[int, int], bytes] | None" = None,
+        tell: "Callable[[int], object] | None" = None,
     ) -> None:
         """Take the two descriptors over; with ``keep_sink`` the sink outlives the stream.
 
-        ``read`` takes the place of `os.read`.
+        ``read`` takes the place of `os.read`. ``tell`` is called with the channel's number when the stream has ended.
         """
         self.passed = 0
         """Bytes written so far."""
@@ -95,13 +105,19 @@ class Pump:
         """None while it runs, then EOF, RESET, BROKEN or CUT."""
         self.ended_ns = 0
         """When that was, by the recorder's clock; whatever the end caused on the other side is later."""
-        self._source = source
+        self.source = source
+        self._due = 0
+        """Room of what was noted and has not been settled with the recorder."""
+        self._roomy = False
         self._sink = sink
+        self._room = select.poll()
+        self._room.register(sink, select.POLLOUT)
         self._channel = channel
         self._recorder = recorder
         self._null = null
         self._keep_sink = keep_sink
         self._read = read
+        self._tell = tell
         self._held = NOTHING
         self._cut = False
 
@@ -109,16 +125,67 @@ class Pump:
         """Carry everything; then end both descriptors and return the outcome."""
         outcome = RESET
         try:
-            outcome = self._flow()
+            outcome = self.flow() or RESET
         finally:
-            # Known here before the receiver can know it: what the receiver does about it comes after.
-            self.ended_ns = self._recorder.clock()
-            self.outcome = CUT if self._cut else outcome
-            # The sink first: the end of the stream is news for the receiver.
-            if not self._keep_sink:
-                retire(self._sink, self._null)
-            retire(self._source, self._null)
-        return self.outcome
+            self.end(outcome)
+        return self.outcome or outcome
+
+    def flow(self, rest: "Callable[[], bool] | None" = None) -> str | None:
+        """Read, note, write on, again and again; return how it ended.
+
+        What `step` left is passed on first. Whenever there is a lull, ``rest`` is asked whether to go on: if it says
+        True, this returns None.
+        """
+        carry, take = self._carry, self._take
+        try:
+            data = self._held or take()
+            while data:
+                if not carry(data):
+                    return BROKEN
+                lull = rest is not None and len(data) <= PIPE_BUF and self._has_room()
+                if lull or self._due >= SETTLE_AT:
+                    self._settle(bulk=len(data) >= BULK)
+                if lull and rest is not None and rest():
+                    return None  # from here on this is another thread's
+                data = take()
+        except OSError:
+            return RESET
+        return CUT if self._cut else EOF
+
+    def step(self) -> str | None:
+        """Carry what one read returns, if writing it on certainly does not block; the source is ready to be read.
+
+        Returns None if that is done, BUSY if the bytes have been read and `flow` is to pass them on, else how the
+        stream ended.
+        """
+        try:
+            data = self._held or self._take()
+        except OSError:
+            return RESET
+        if not data:
+            return CUT if self._cut else EOF
+        if len(data) > PIPE_BUF or not (self._roomy or self._has_room()):
+            self._held = data
+            return BUSY
+        if not self._carry(data):
+            return BROKEN
+        self._has_room()
+        if self._due >= SETTLE_AT:
+            self._settle(bulk=False)
+        return None
+
+    def end(self, outcome: str) -> None:
+        """End both descriptors; ``outcome`` is how the stream ended."""
+        self._settle(bulk=False)
+        # Known here before the receiver can know it: what the receiver does about it comes after.
+        self.ended_ns = self._recorder.clock()
+        self.outcome = CUT if self._cut else outcome
+        # The sink first: the end of the stream is news for the receiver.
+        if not self._keep_sink:
+            retire(self._sink, self._null)
+        retire(self.source, self._null)
+        if self._tell is not None:
+            self._tell(self._channel)
 
     def cut(self) -> None:
         """End this direction from another thread: both sides see a closed pipe.
@@ -127,61 +194,65 @@ class Pump:
         """
         self._cut = True
         retire(self._sink, self._null)
-        retire(self._source, self._null)
+        retire(self.source, self._null)
 
     def pending(self) -> int:
         """Return how many bytes are on their way, in our hands or waiting in the source. Asked from another thread.
 
         It may miss bytes that change hands at this very moment, but never counts any twice, nor what `passed` has.
         """
-        return len(self._held) + _readable_bytes(self._source)
+        return len(self._held) + _readable_bytes(self.source)
 
-    def _flow(self) -> str:
-        """Read, note, write on; settle now and then. Return how it ended."""
-        read, write, source, sink = self._read or os.read, os.write, self._source, self._sink
-        recorder, channel = self._recorder, self._channel
-        append, clock, settle = recorder.append, recorder.clock, recorder.settle
-        due = 0
+    def _has_room(self) -> bool:
+        """Return, and remember, whether PIPE_BUF bytes can be written without waiting (POSIX, poll).
+
+        That stays true until the next write: nobody but us fills the sink.
+        """
+        self._roomy = bool(self._room.poll(0))
+        return self._roomy
+
+    def _take(self) -> bytes:
+        """Return what has arrived; nothing at the end of the stream. Raises OSError."""
+        read = self._read or os.read
+        while True:
+            try:
+                data = read(self.source, READ_SIZE)
+            except BlockingIOError:  # whoever shares the descriptor may have made it non-blocking
+                _await(self.source, select.POLLIN)
+            except MemoryError:
+                self._forget()
+            else:
+                return NOTHING if self._cut else data
+
+    def _carry(self, data: bytes) -> bool:
+        """Note ``data`` and write it on; return False if the receiver is gone."""
+        self._held = data
+        recorder = self._recorder
         try:
-            while True:
-                try:
-                    data = read(source, READ_SIZE)
-                except BlockingIOError:  # whoever shares the descriptor may have made it non-blocking
-                    _await(source, select.POLLIN)
-                    continue
-                except OSError:
-                    return RESET
-                except MemoryError:
-                    self._forget()
-                    continue
-                if not data:
-                    return EOF
-                if self._cut:
-                    return CUT
-                self._held = data
-                try:
-                    if recorder.alert:
-                        due += recorder.note(channel, data)
-                    else:
-                        append((clock(), CHUNK, channel, data))
-                        due += len(data) + OVERHEAD
-                except MemoryError:
-                    self._forget()
-                try:
-                    written = write(sink, data)
-                    if written != len(data):
-                        self._write_rest(data, written)
-                except BlockingIOError:
-                    self._write_rest(data, 0)
-                except OSError:
-                    return BROKEN
-                self._held = NOTHING
-                self.passed += len(data)
-                if due >= SETTLE_AT:
-                    settle(due, bulk=len(data) >= BULK)
-                    due = 0
-        finally:
-            settle(due, bulk=False)
+            if recorder.alert:
+                self._due += recorder.note(self._channel, data)
+            else:
+                recorder.append((recorder.clock(), CHUNK, self._channel, data))
+                self._due += len(data) + OVERHEAD
+        except MemoryError:
+            self._forget()
+        try:
+            try:
+                written = os.write(self._sink, data)
+            except BlockingIOError:
+                written = 0
+            if written != len(data):
+                self._write_rest(data, written)
+        except OSError:
+            return False
+        self._held = NOTHING
+        self.passed += len(data)
+        return True
+
+    def _settle(self, *, bulk: bool) -> None:
+        """Account for what was noted since the last time."""
+        due, self._due = self._due, 0
+        self._recorder.settle(due, bulk=bulk)
 
     def _forget(self) -> None:
         """Give what memory the record takes to the session, and let others give back theirs."""

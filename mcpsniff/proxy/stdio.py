@@ -13,6 +13,7 @@ import sys
 import time
 from _thread import allocate_lock, start_new_thread
 
+from mcpsniff.proxy import duplex
 from mcpsniff.proxy.child import Child, Pipes, StartError, inheritable_descriptors, run_instead
 from mcpsniff.proxy.guardian import Guardian
 from mcpsniff.proxy.lastwords import LINGER, LastWords
@@ -127,14 +128,14 @@ class Session:
         self._order = order
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._pumps = (
-            Pump(0, pipes.stdin, STDIN, self._recorder, null, read=self._reader()),
-            Pump(pipes.stdout, 1, STDOUT, self._recorder, null),
-            Pump(pipes.stderr, 2, STDERR, self._recorder, null, keep_sink=True),
+            Pump(0, pipes.stdin, STDIN, self._recorder, null, read=self._reader(), tell=self._ended),
+            Pump(pipes.stdout, 1, STDOUT, self._recorder, null, tell=self._ended),
+            Pump(pipes.stderr, 2, STDERR, self._recorder, null, keep_sink=True, tell=self._ended),
         )
         self._gate = allocate_lock()
         self._gate.acquire()
-        for channel in (STDOUT, STDIN, STDERR):
-            start_new_thread(self._carry, (channel,))
+        for carry in (*self._carriers(), self._pumps[STDERR].run):
+            start_new_thread(self._carry, (carry,))
         self._child: Child
         self._guardian: Guardian
         self._terminal: Terminal | None = None
@@ -168,16 +169,29 @@ class Session:
             if self._is_over(now):
                 return self._finish()
 
-    def _carry(self, channel: int) -> None:
-        """Pump one channel, in a thread of its own, as soon as the server has been started."""
+    def _carriers(self) -> "Sequence[Callable[[], object]]":
+        """Return what is to run in the two threads that carry stdin and stdout."""
+        forth, back = self._pumps[STDIN], self._pumps[STDOUT]
+        if not duplex.suits(0, 1):
+            return back.run, forth.run
+        try:
+            both = duplex.Duplex(forth, back)
+        except OSError:  # no descriptors left; pumps on their own need none
+            return back.run, forth.run
+        return both.run, both.assist
+
+    def _carry(self, carry: "Callable[[], object]") -> None:
+        """Carry streams, in a thread of its own, as soon as the server has been started."""
         with self._gate:
             pass
         try:
-            self._pumps[channel].run()
+            carry()
         except Exception as error:  # noqa: BLE001 - such as no memory: an end like others, and no traceback
-            say(f"channel {channel}: {error!r}")
-        finally:
-            self._wakeup.tell(_ENDED + channel)
+            say(f"a stream was lost: {error!r}")
+
+    def _ended(self, channel: int) -> None:
+        """Tell the main thread that a stream has ended."""
+        self._wakeup.tell(_ENDED + channel)
 
     def _signal_arrived(self, number: signal.Signals, now: float) -> None:
         if number == signal.SIGCHLD:

@@ -270,5 +270,5 @@ def test_a_hung_up_terminal_leaves_nothing(tmp_path: Path, opened: list[OnTermin
     opened.append(one)
     asked(one)
     os.close(one.screen)
-    assert one.process.wait(PATIENCE) == 129
+    assert one.process.wait(PATIENCE) in (129, 0)  # 0 if the end of its input was quicker than the signal
     assert wait_for(lambda: is_gone(int((tmp_path / "pid").read_text())))
