@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcpsniff.proxy.pump import Pump
 
 ATTENTION: "Final" = 50_000
-"""Nanoseconds for which the thread stays awake after it has passed something on, if what it passed on came as quickly."""
+"""Nanoseconds for which the thread stays awake after it passed something on, if that had come as quickly."""
 
 
 _let_others_run = getattr(os, "sched_yield", lambda: None)
