@@ -43,18 +43,20 @@ _LF: Final = 0x0A
 _CR: Final = 0x0D
 _FIELD_HEAD: Final = len(b"event: ")
 
+type _Bytes = bytes | bytearray
+
 
 @dataclass(slots=True)
 class _Block:
     """What the lines of the block that is being read have said."""
 
-    comment_room: int
-    payload: bytearray | None = None
+    payload: _Bytes | None = None
     size: int = 0
     event: str = ""
     id: str | None = None
     retry: int | None = None
     comments: list[str] = field(default_factory=list)
+    comment_room: int = FIELD_LIMIT
     flaws: list[str] = field(default_factory=list)
 
     def flaw(self, flaw: str) -> None:
@@ -65,8 +67,8 @@ class _Block:
 class EventSplitter:
     """Splits one event stream into frames.
 
-    Memory is bounded by about twice ``limit`` bytes however long an event gets: the copy is cut and the frame says
-    ``truncated``, with the true size of its data; the wire is not touched by any of this.
+    Memory is bounded by about twice ``limit`` (or `FIELD_LIMIT`) however long an event gets: the copy is cut and the
+    frame says ``truncated``, with the true size of its data; the wire is not touched by any of this.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class EventSplitter:
         self.reconnection_time: int | None = None
         """Milliseconds, as last set by ``retry``."""
         self._limit = limit
-        self._field_limit = min(limit, FIELD_LIMIT)
+        self._line_limit = max(limit, FIELD_LIMIT) + _FIELD_HEAD + len(BYTE_ORDER_MARK)
         self._coding = coding
         self._spans: Spans = ExactSpans() if coding is None else CodedSpans()
         self._lf = self._cr = -1
@@ -91,7 +93,7 @@ class EventSplitter:
         self._t_first = 0
         self._line = bytearray()
         self._line_size = 0
-        self._block = _Block(self._field_limit)
+        self._block = _Block()
 
     # -- what the world tells the splitter -------------------------------------------------------------------------
 
@@ -204,22 +206,27 @@ class EventSplitter:
         if not self._inside:
             self._inside = True
             self._t_first = t
-        while position < len(data):
+        size = len(data)
+        while position < size:
             lf, cr = self._next_line_ends(data, position)
             stop = min(lf, cr)
-            self._keep(data, position, stop)
-            if stop == len(data):
-                return stop
+            if stop == size:
+                self._keep(data, position, stop)
+                return size
+            if self._line_size or self._at_start or stop - position > self._line_limit:
+                self._keep(data, position, stop)
+                line, width = self._whole_line()
+            else:
+                line, width = data[position:stop], stop - position
             position = stop + 1
             if stop == cr:
-                self._after_cr = position == len(data)
+                self._after_cr = position == size
                 position += lf == position
-            line, size = self._whole_line()
             if not line:
                 frames.append(self._frame(t, self._spans.take(stop + 1)))
                 self._spans.skip(position)
                 return position
-            self._field(line, size)
+            self._field(line, width)
         return position
 
     def _next_line_ends(self, data: bytes, position: int) -> tuple[int, int]:
@@ -234,12 +241,12 @@ class EventSplitter:
 
     def _keep(self, data: bytes, start: int, stop: int) -> None:
         """Add to the line that is being read; no more of it than a field of the limit's size needs."""
-        room = self._limit + _FIELD_HEAD + len(BYTE_ORDER_MARK) - len(self._line)
+        room = self._line_limit - len(self._line)
         self._line_size += stop - start
         if room > 0:
             self._line += data[start : min(stop, start + room)]
 
-    def _whole_line(self) -> tuple[bytearray, int]:
+    def _whole_line(self) -> tuple[_Bytes, int]:
         """The line that has ended: what was kept of it, and its size."""
         line, size = self._line, self._line_size
         self._line, self._line_size = bytearray(), 0
@@ -253,54 +260,62 @@ class EventSplitter:
 
     # -- fields ----------------------------------------------------------------------------------------------------
 
-    def _field(self, line: bytearray, size: int) -> None:
+    def _field(self, line: _Bytes, size: int) -> None:
         """Process one line that is not blank; ``size`` is its size on the wire."""
         colon = line.find(b":", 0, _FIELD_HEAD)
+        value: _Bytes
         if colon < 0:
-            name, start = bytes(line[:_FIELD_HEAD]), size
+            name, value, size = line[:_FIELD_HEAD], b"", 0
         else:
-            name, start = bytes(line[:colon]), colon + 1
+            name, start = line[:colon], colon + 1
             start += line.startswith(b" ", start)
+            size -= start
+            if isinstance(line, bytearray):
+                del line[:start]
+                value = line
+            else:
+                value = line[start:]
         if name == b"data":
-            self._add_data(line, start, size)
-        elif colon == 0:
-            self._add_comment(line, start, size)
+            self._add_data(value, size)
         elif name == b"event":
-            self._block.event = self._text(line, start, size, self._field_limit)
+            self._block.event = self._text(value, size, FIELD_LIMIT)
         elif name == b"id":
-            self._set_id(line, start, size)
+            self._set_id(value, size)
         elif name == b"retry":
-            self._set_retry(bytes(line[start:]), cut=len(line) < size)
+            self._set_retry(bytes(value), cut=len(value) < size)
+        elif colon == 0:
+            self._add_comment(value, size)
         else:
             self._block.flaw(SSE_UNKNOWN_FIELD)
 
-    def _add_data(self, line: bytearray, start: int, size: int) -> None:
+    def _add_data(self, value: _Bytes, size: int) -> None:
         block = self._block
         if block.payload is None:
-            block.payload = bytearray()
-        else:
-            block.size += 1
-            if len(block.payload) < self._limit:
-                block.payload += b"\n"
-        block.size += size - start
-        room = self._limit - len(block.payload)
-        with memoryview(line) as view:
-            block.payload += view[start : start + room]
+            block.payload = value if len(value) <= self._limit else value[: self._limit]
+            block.size = size
+            return
+        if isinstance(block.payload, bytes):
+            block.payload = bytearray(block.payload)
+        block.size += 1 + size
+        if len(block.payload) < self._limit:
+            block.payload += b"\n"
+        with memoryview(value) as view:
+            block.payload += view[: self._limit - len(block.payload)]
 
-    def _add_comment(self, line: bytearray, start: int, size: int) -> None:
+    def _add_comment(self, value: _Bytes, size: int) -> None:
         """Keep a comment; each costs one byte more than it has, so that their number is bounded too."""
         block = self._block
         if block.comment_room <= 0:
             block.flaw(TRUNCATED)
             return
-        block.comments.append(self._text(line, start, size, block.comment_room))
-        block.comment_room -= size - start + 1
+        block.comments.append(self._text(value, size, block.comment_room))
+        block.comment_room -= size + 1
 
-    def _set_id(self, line: bytearray, start: int, size: int) -> None:
-        if line.find(0, start) >= 0:
+    def _set_id(self, value: _Bytes, size: int) -> None:
+        if 0 in value:
             self._block.flaw(SSE_NUL_IN_ID)
         else:
-            self._block.id = self._text(line, start, size, self._field_limit)
+            self._block.id = self._text(value, size, FIELD_LIMIT)
 
     def _set_retry(self, value: bytes, *, cut: bool) -> None:
         if cut or not value.isdigit():
@@ -309,21 +324,23 @@ class EventSplitter:
         digits = value.lstrip(b"0")
         self._block.retry = self.reconnection_time = min(int(digits[:17] or b"0"), RETRY_LIMIT)
 
-    def _text(self, line: bytearray, start: int, size: int, room: int) -> str:
+    def _text(self, value: _Bytes, size: int, room: int) -> str:
         """A field's value as text, cut to ``room`` bytes."""
-        value = bytes(line[start : start + room])
-        cut = len(value) < size - start
+        if size <= room and value.isascii():
+            return value.decode()
+        kept = bytes(value[:room])
+        cut = len(kept) < size
         if cut:
             self._block.flaw(TRUNCATED)
-        if not is_utf8(value, cut=cut):
+        if not is_utf8(kept, cut=cut):
             self._block.flaw(INVALID_UTF8)
-        return value.decode(errors="replace")
+        return kept.decode(errors="replace")
 
     # -- frames ----------------------------------------------------------------------------------------------------
 
     def _frame(self, t: int, spans: tuple[Span, ...]) -> Frame:
         """The block that has ended, as a frame; the splitter is between two blocks afterwards."""
-        block, self._block = self._block, _Block(self._field_limit)
+        block, self._block = self._block, _Block()
         payload = b"" if block.payload is None else bytes(block.payload)
         unfinished = UNTERMINATED in block.flaws
         flaws = tuple(dict.fromkeys((*_data_flaws(payload, block.size, unfinished=unfinished), *block.flaws)))
