@@ -35,6 +35,8 @@ _IS_TOKEN = re.compile(f"{_NAME}+")
 _IS_METHOD = re.compile(f"{_NAME}{{1,64}}".encode())
 _IS_VERSION = re.compile(rb"HTTP/[0-9](?:\.[0-9])?", re.IGNORECASE)
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_FIELD = re.compile(f"({_NAME}+):([^\x00-\x08\x0a-\x1f\x7f]*)\r\n")
+_WELL_FORMED = re.compile(f"(?:{_NAME}++:[^\x00-\x08\x0a-\x1f\x7f]*+\r\n)*+\r\n")
 _CONTROL_IN_LINE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _REQUEST_BEGINS = re.compile(f"{_NAME}{{1,64}}(?:[ \t][^\x00-\x08\x0a-\x0c\x0e-\x1f\x7f]*)?".encode())
 _STATUS_BEGINS = re.compile(rb"HTTP/[^\x00-\x08\x0a-\x0c\x0e-\x1f\x7f]*", re.IGNORECASE)
@@ -126,6 +128,8 @@ def parse_fields(text: str, flaws: list[str]) -> Fields:
 
     A line without a colon is no field and is left out; it is a flaw.
     """
+    if _WELL_FORMED.fullmatch(text):
+        return tuple([(name, value.strip(" \t")) for name, value in _FIELD.findall(text)])
     odd: set[str] = set()
     fields: list[tuple[str, list[str]]] = []
     for line in text.split("\n"):
@@ -173,11 +177,11 @@ def body_framing(start: StartLine, fields: Fields, asked: str, flaws: list[str])
     codings: list[str] | None = None
     lengths: list[str] | None = None
     for name, value in fields:
-        lowered = name.lower()
-        if lowered == "transfer-encoding":
+        size = len(name)  # so that few names need to be compared
+        if size == 17 and name.lower() == "transfer-encoding":
             codings = [] if codings is None else codings
             codings += [coding.partition(";")[0].strip().lower() for coding in value.split(",")]
-        elif lowered == "content-length":
+        elif size == 14 and name.lower() == "content-length":
             lengths = [] if lengths is None else lengths
             lengths += [length.strip(" \t") for length in value.split(",")]
     otherwise = NONE if status is None else CLOSE
