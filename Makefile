@@ -1,4 +1,4 @@
-# Every target sets up what it needs in .venv (and .env-*, tests/peers/node_modules); a second run finds it there.
+# Every target sets up what it needs in .venv (and .env-*, tests/*/node_modules); a second run finds it there.
 # PYTHON=path/to/python chooses the interpreter; without it scripts/find-python.sh looks for one (3.12 or newer).
 
 SHELL := /bin/sh
@@ -50,7 +50,7 @@ bench: venv  ## benchmarks of the wrapper, of the decoder, of the live view and 
 	@$(BIN)/python bench/html.py
 
 clean:  ## remove the environments and caches
-	rm -rf .venv .env-sdk1 .env-sdk2 tests/peers/node_modules build dist \
+	rm -rf .venv .env-sdk1 .env-sdk2 tests/*/node_modules build dist \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,4 +1,4 @@
-"""Write tests/peers/package-lock.json: exact versions of every package, without registry addresses and hashes.
+"""Write the package-lock.json of each folder that has a package.json: exact versions, no registry addresses, no hashes.
 
 The lock then works with whatever registry or mirror the reader's npm is set up for.
 """
@@ -7,23 +7,25 @@ import json
 import subprocess
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "tests" / "peers"
+TESTS = Path(__file__).parents[1] / "tests"
+FOLDERS = [TESTS / "peers", TESTS / "conformance"]
 DROPPED = {"resolved", "integrity", "funding", "license", "engines"}
 
 
-def main() -> None:
+def lock(folder: Path) -> None:
     """Resolve with npm, then keep only what pins a version and shapes the tree."""
-    lock = FOLDER / "package-lock.json"
-    lock.unlink(missing_ok=True)
+    path = folder / "package-lock.json"
+    path.unlink(missing_ok=True)
     subprocess.run(
-        ["npm", "install", "--package-lock-only", "--no-audit", "--no-fund", "--silent"], cwd=FOLDER, check=True
+        ["npm", "install", "--package-lock-only", "--no-audit", "--no-fund", "--silent"], cwd=folder, check=True
     )
-    content = json.loads(lock.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text(encoding="utf-8"))
     for entry in content["packages"].values():
         for field in DROPPED & entry.keys():
             del entry[field]
-    lock.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    for each in FOLDERS:
+        lock(each)

@@ -21,10 +21,15 @@ def test_a_line_is_a_name_and_a_version(path: Path) -> None:
     assert [line for line in lines if not PIN.fullmatch(line)] == []
 
 
-def test_the_npm_lock_holds_versions_and_no_addresses() -> None:
-    packages = json.loads((PEERS / "package-lock.json").read_text(encoding="utf-8"))["packages"]
-    wanted = json.loads((PEERS / "package.json").read_text(encoding="utf-8"))["dependencies"]
-    assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+@pytest.mark.parametrize("folder", [PEERS, REPO / "tests" / "conformance"], ids=lambda path: path.name)
+def test_the_npm_lock_holds_versions_and_no_addresses(folder: Path) -> None:
+    packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    wanted = manifest["dependencies"] | manifest.get("optionalDependencies", {})
+    # An alias is asked for as npm:PACKAGE@VERSION.
+    assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == {
+        name: version.rpartition("@")[2] for name, version in wanted.items()
+    }
     assert "://" not in json.dumps(packages)
     assert not [name for name, entry in packages.items() if {"resolved", "integrity"} & entry.keys()]
 

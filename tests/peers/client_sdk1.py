@@ -1,4 +1,4 @@
-"""Hold scripted sessions with servers over stdio, with the client of the MCP Python SDK 1.x; print them as JSON.
+"""Hold scripted sessions with servers, with the client of the MCP Python SDK 1.x; print them as JSON.
 
     python client_sdk1.py < PLAN
 
@@ -6,11 +6,15 @@ Runs in .env-sdk1; sessions.hold_all says what a plan is.
 """
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import sessions
 from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl, FileUrl
 
 
@@ -125,13 +129,28 @@ def callbacks(told: sessions.Told, folder: Path) -> dict[str, Any]:
     }
 
 
-async def session(server: str, folder: Path, command: list[str]) -> dict[str, Any]:
-    env = sessions.prepare(server, folder)
+@contextlib.asynccontextmanager
+async def connected(plan: sessions.Plan, env: dict[str, str]) -> AsyncIterator[tuple[Any, Any]]:
+    """The two streams to and from the server that the plan names."""
+    if plan.transport == "sse":
+        transport = sse_client(plan.target)
+    elif plan.transport == "http":
+        transport = streamable_http_client(plan.target)
+    else:
+        transport = stdio_client(StdioServerParameters(command=plan.target[0], args=plan.target[1:], env=env))
+    async with transport as streams:
+        yield streams[0], streams[1]
+
+
+async def session(plan: sessions.Plan) -> dict[str, Any]:
+    env = sessions.prepare(plan.server, plan.folder)
     told = sessions.Told()
-    parameters = StdioServerParameters(command=command[0], args=command[1:], env=env)
-    async with stdio_client(parameters) as streams, ClientSession(*streams, **callbacks(told, folder)) as connection:
+    async with (
+        connected(plan, env) as streams,
+        ClientSession(*streams, **callbacks(told, plan.folder)) as connection,
+    ):
         opening = plain(await connection.initialize())
-        return {"opening": opening, **await sessions.hold(Client(connection, told), server, folder, told)}
+        return {"opening": opening, **await sessions.hold(Client(connection, told), plan, told)}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Hold scripted sessions with servers over stdio, with a client of the MCP Python SDK 2.x; print them as JSON.
+"""Hold scripted sessions with servers, with a client of the MCP Python SDK 2.x; print them as JSON.
 
     python client_sdk2.py legacy|auto < PLAN
 
@@ -17,6 +17,8 @@ from typing import Any
 import mcp
 import sessions
 from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client, types
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 
 
 def plain(model: Any) -> Any:
@@ -144,12 +146,20 @@ async def connected(
             yield session, plain(await session.initialize())
 
 
-async def session(mode: str, server: str, folder: Path, command: list[str]) -> dict[str, Any]:
-    env = sessions.prepare(server, folder)
+def reach(plan: sessions.Plan, env: dict[str, str]) -> Any:
+    """The transport to the server that the plan names."""
+    if plan.transport == "sse":
+        return sse_client(plan.target)
+    if plan.transport == "http":
+        return streamable_http_client(plan.target)
+    return stdio_client(StdioServerParameters(command=plan.target[0], args=plan.target[1:], env=env))
+
+
+async def session(mode: str, plan: sessions.Plan) -> dict[str, Any]:
+    transport = reach(plan, sessions.prepare(plan.server, plan.folder))
     told = sessions.Told()
-    transport = stdio_client(StdioServerParameters(command=command[0], args=command[1:], env=env))
-    async with connected(mode, transport, callbacks(told, folder)) as (connection, opening):
-        return {"opening": opening, **await sessions.hold(Client(connection, told), server, folder, told)}
+    async with connected(mode, transport, callbacks(told, plan.folder)) as (connection, opening):
+        return {"opening": opening, **await sessions.hold(Client(connection, told), plan, told)}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """What each peer session does, written once for every SDK version.
 
-A session is a list of steps; a client script (client_sdk1.py, client_sdk2.py) knows how its SDK spells each step. The
-result is one JSON document: what each step gave, and what the server asked of the client or told it. Parts that differ
-from run to run (times, hashes, the folder) are replaced, so that two runs of one session can be compared.
+A session is a list of steps; a client script (client_*) knows how its SDK spells each step. The result is one JSON
+document: what each step gave, and what the server asked of the client or told it. ``canonical`` replaces the parts that
+differ from run to run (times, hashes, the folder), so that two runs can be compared.
 
 Runs inside the SDKs' environments: standard library only.
 """
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,19 @@ def own_session(folder: Path) -> list[Step]:
         ("list_prompts", {}),
         ("get_prompt", {"name": "ask", "arguments": {"topic": "pipes"}}),
         ("watch", {"uri": "note://today", "tool": "touch"}),
+        call("pause"),
+    ]
+
+
+def plain_session(folder: Path) -> list[Step]:
+    """The same servers where they answer with whole bodies: what needs no event stream."""
+    return [
+        ("list_tools", {}),
+        call("add", a=2, b=40),
+        call("add", a="two"),
+        ("list_resources", {}),
+        ("read", {"uri": "note://today"}),
+        ("get_prompt", {"name": "ask", "arguments": {"topic": "pipes"}}),
     ]
 
 
@@ -155,6 +169,29 @@ SESSIONS = {
     "sdk1_server": own_session,
     "sdk2_server": own_session,
 }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A session to hold: the server's name, the folder to work in, the transport, where the server is, what to do.
+
+    The target is a command for ``stdio`` and a URL for ``sse`` and ``http``.
+    """
+
+    server: str
+    folder: Path
+    transport: str
+    target: Any
+    steps: list[Step]
+
+    def line(self) -> str:
+        """The plan as a line for a client script."""
+        return json.dumps({**vars(self), "folder": str(self.folder)})
+
+    @classmethod
+    def read(cls, line: str) -> "Plan":
+        fields = json.loads(line)
+        return cls(**{**fields, "folder": Path(fields["folder"])})
 
 
 def prepare(server: str, folder: Path) -> dict[str, str]:
@@ -187,10 +224,10 @@ class Told:
         self.roots_asked = asyncio.Event()
 
 
-async def hold(client: Any, server: str, folder: Path, told: Told) -> dict[str, Any]:
-    """Go through a server's steps. ``client`` has a coroutine for each kind of step, which returns plain JSON."""
+async def hold(client: Any, plan: Plan, told: Told) -> dict[str, Any]:
+    """Go through a plan's steps. ``client`` has a coroutine for each kind of step, which returns plain JSON."""
     steps = []
-    for name, arguments in SESSIONS[server](folder):
+    for name, arguments in plan.steps:
         try:
             outcome = {"result": await asyncio.wait_for(getattr(client, name)(**arguments), STEP_SECONDS)}
         except client.Error as error:
@@ -207,6 +244,7 @@ VOLATILE = [
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?=[^\d:])"), "<time>"),
     (re.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w* \w{3} \d+ .*"), "<time>"),
     (re.compile(r"\b\d{1,2}:\d\d:\d\d( [AP]M)?"), "<time>"),
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "<hash>"),
     (re.compile(r"(day_of_week\W+)\w+"), r"\1<day_of_week>"),
 ]
@@ -231,22 +269,24 @@ def steady(value: Any, folder: Path, key: str = "") -> Any:
     return value
 
 
-async def hold_all(session: Callable[[str, Path, list[str]], Awaitable[dict[str, Any]]]) -> None:
+def canonical(said: Any, folder: Path) -> str:
+    """A session as text that is the same for every run with the same results."""
+    return json.dumps(steady(said, folder), indent=1, sort_keys=True)
+
+
+async def hold_all(session: Callable[[Plan], Awaitable[dict[str, Any]]]) -> None:
     """Hold the sessions that standard input names, a few at a time, for importing an SDK takes longer than a session.
 
-    A line in: {"server": NAME, "folder": PATH, "command": [...]}. For each, in the same order, a line out:
-    {"said": ...} with the session as canonical JSON, or {"failed": TRACEBACK}.
+    A line in: a Plan. For each, in the same order, a line out: {"said": SESSION}, or {"failed": TRACEBACK}.
     """
     slots = asyncio.Semaphore(AT_ONCE)
 
-    async def one(server: str, folder: str, command: list[str]) -> dict[str, str]:
-        place = Path(folder)
+    async def one(plan: Plan) -> dict[str, Any]:
         async with slots:
             try:
-                said = await asyncio.wait_for(session(server, place, command), SESSION_SECONDS)
+                return {"said": await asyncio.wait_for(session(plan), SESSION_SECONDS)}
             except Exception:
                 return {"failed": traceback.format_exc()}
-        return {"said": json.dumps(steady(said, place), indent=1, sort_keys=True)}
 
-    for outcome in await asyncio.gather(*(one(**json.loads(line)) for line in sys.stdin)):
+    for outcome in await asyncio.gather(*map(one, map(Plan.read, sys.stdin))):
         print(json.dumps(outcome))

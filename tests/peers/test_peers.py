@@ -6,8 +6,6 @@ without a finding that blames anybody. `make peers` installs what this needs.
 
 import base64
 import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -18,19 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.peers.sessions import SESSIONS
-
-REPO = Path(__file__).resolve().parents[2]
-NODE = REPO / "tests" / "peers" / "node_modules" / ".bin"
-SDK1 = REPO / ".env-sdk1" / "bin"
-SDK2 = REPO / ".env-sdk2" / "bin"
-SECONDS = 200
-
-CLIENTS = {
-    "sdk1": [SDK1 / "python", REPO / "tests" / "peers" / "client_sdk1.py"],
-    "sdk2": [SDK2 / "python", REPO / "tests" / "peers" / "client_sdk2.py", "legacy"],
-    "sdk2-auto": [SDK2 / "python", REPO / "tests" / "peers" / "client_sdk2.py", "auto"],
-}
+from tests.peers.harness import CLIENTS, NODE, SDK1, SDK2, SECONDS, SERVERS, Outcome, blaming, hold, missing, shown
+from tests.peers.sessions import SESSIONS, Plan
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(SECONDS + 40)]
 
@@ -41,7 +28,7 @@ def server_command(server: str, folder: Path) -> list[str]:
         return [str(SDK2 / f"mcp-server-{server}")]
     if server in ("sdk1_server", "sdk2_server"):
         place = SDK1 if server == "sdk1_server" else SDK2
-        return [str(place / "python"), str(REPO / "tests" / "servers" / f"{server}.py")]
+        return [str(place / "python"), str(SERVERS / f"{server}.py")]
     extra = [str(folder)] if server == "filesystem" else []
     return [str(NODE / f"mcp-server-{server}"), *extra]
 
@@ -58,86 +45,61 @@ class Talk:
     def captures(self) -> Path:
         return self.place / "captures"
 
-    def plan(self) -> str:
+    def plan(self) -> Plan:
         folder = self.place / "work"
         wrapper = [sys.executable, "-m", "mcpsniff", "stdio", "--dir", str(self.captures), "--"] if self.wrapped else []
         command = [*wrapper, *server_command(self.server, folder)]
-        return json.dumps({"server": self.server, "folder": str(folder), "command": command})
+        return Plan(self.server, folder, "stdio", command, SESSIONS[self.server](folder))
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a session: its canonical JSON, or why it failed."""
-
-    talk: Talk
-    said: str | None
-    failed: str
+Held = dict[tuple[str, bool], tuple[Talk, Outcome]]
 
 
-def hold(client: str, talks: list[Talk]) -> dict[tuple[str, bool], Outcome]:
-    """Let one client hold its sessions; their servers and the wrapper see the client's working folder."""
-    done = subprocess.run(
-        list(map(str, CLIENTS[client])),
-        cwd=REPO,
-        input="".join(f"{talk.plan()}\n" for talk in talks),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-    )
-    assert done.returncode == 0, done.stderr
-    lines = map(json.loads, done.stdout.splitlines())
-    return {
-        (talk.server, talk.wrapped): Outcome(talk, line.get("said"), f"{line.get('failed')}\n{done.stderr}")
-        for talk, line in zip(talks, lines, strict=True)
-    }
-
-
-def missing(what: str) -> None:
-    """Skip the running test because ``what`` is not installed; where CI=true that is a failure instead."""
-    text = f"{what} is missing: `make peers` installs what the peer tests need"
-    if os.environ.get("CI") == "true":
-        pytest.fail(text, pytrace=False)
-    pytest.skip(text)
+def hold_talks(client: str, talks: list[Talk]) -> Held:
+    outcomes = hold(client, [talk.plan() for talk in talks])
+    return {(talk.server, talk.wrapped): (talk, outcome) for talk, outcome in zip(talks, outcomes, strict=True)}
 
 
 @pytest.fixture(scope="session")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[dict[tuple[str, bool], Outcome]]]]:
+def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Held]]]:
     """All sessions that the selected tests ask for, by client. The clients run side by side: most of it is waiting."""
     asked: dict[str, list[Talk]] = {}
     for client, server in sorted(
         {
             (item.callspec.params["client"], item.callspec.params["server"])
             for item in request.session.items
-            if isinstance(item, pytest.Function) and item.get_closest_marker("peers")
+            if isinstance(item, pytest.Function) and item.path == Path(__file__)
         }
     ):
         if installed(client, server):
             place = tmp_path_factory.mktemp(f"{client}-{server}")
             asked.setdefault(client, []).extend(Talk(server, way, place / str(way)) for way in (False, True))
     with ThreadPoolExecutor(max_workers=len(CLIENTS)) as pool:
-        yield {client: pool.submit(hold, client, talks) for client, talks in asked.items()}
+        yield {client: pool.submit(hold_talks, client, talks) for client, talks in asked.items()}
 
 
 def installed(client: str, server: str) -> bool:
-    return CLIENTS[client][0].exists() and Path(server_command(server, REPO)[0]).exists()
+    return Path(CLIENTS[client][0]).exists() and Path(server_command(server, Path("/"))[0]).exists()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What one client said of one server without the wrapper and with it, and the capture of the latter."""
+
+    direct: str
+    wrapped: str
+    captures: Path
 
 
 @pytest.fixture
-def pair(
-    outcomes: dict[str, Future[dict[tuple[str, bool], Outcome]]], client: str, server: str
-) -> tuple[Outcome, Outcome]:
-    """The session without the wrapper, and with it."""
+def pair(held: dict[str, Future[Held]], client: str, server: str) -> Pair:
     if not installed(client, server):
         missing(f"the server {server!r} or the client {client!r}")
-    held = outcomes[client].result(SECONDS)
-    direct, wrapped = held[server, False], held[server, True]
+    outcomes = held[client].result(SECONDS)
+    (_, direct), (talk, wrapped) = outcomes[server, False], outcomes[server, True]
     assert direct.said is not None, f"without the wrapper: {direct.failed}"
     assert wrapped.said is not None, f"with the wrapper: {wrapped.failed}"
-    return direct, wrapped
+    return Pair(direct.said, wrapped.said, talk.captures)
 
 
 # Every server with both major versions of the SDK, and with the older handshake of SDK 2 where it could matter.
@@ -149,19 +111,16 @@ every_pair = pytest.mark.parametrize(("client", "server"), PAIRS)
 
 
 @every_pair
-def test_the_client_gets_the_same_results(pair: tuple[Outcome, Outcome], server: str) -> None:
-    direct, wrapped = pair
-    assert wrapped.said == direct.said
-    steps = json.loads(wrapped.said or "")["steps"]
+def test_the_client_gets_the_same_results(pair: Pair, server: str) -> None:
+    assert pair.wrapped == pair.direct
+    steps = json.loads(pair.wrapped)["steps"]
     assert len(steps) == len(SESSIONS[server](Path("/")))
     assert sum("error" in step for step in steps) == (server == "everything")
 
 
 @every_pair
-def test_the_capture_pairs_every_request_and_blames_nobody(
-    pair: tuple[Outcome, Outcome], client: str, server: str
-) -> None:
-    (capture,) = pair[1].talk.captures.glob("*.mcpcap")
+def test_the_capture_pairs_every_request_and_blames_nobody(pair: Pair, client: str, server: str) -> None:
+    (capture,) = pair.captures.glob("*.mcpcap")
     events = shown(capture)
 
     said = list(messages(capture))
@@ -179,9 +138,7 @@ def test_the_capture_pairs_every_request_and_blames_nobody(
     assert states.pop("answered") > 0
     assert states == unusual_states(client, server)
 
-    findings = [event for event in events if event["type"] == "finding" and event["severity"] in ("error", "warning")]
-    numbered = {event["n"]: event for event in events if "n" in event}
-    assert findings == [], "\n".join(f"{finding}\n  {numbered.get(finding['at'])}" for finding in findings)
+    assert blaming(events) == []
 
 
 def unusual_states(client: str, server: str) -> Counter[str]:
@@ -195,14 +152,6 @@ def unusual_states(client: str, server: str) -> Counter[str]:
         if server not in ("sdk2_server", "time", "git"):
             states += Counter(errored=1)  # server/discover is not known to a server on an older revision
     return states
-
-
-def shown(capture: Path) -> list[dict[str, Any]]:
-    """What `mcpsniff show --format json` says, each line of it valid JSON."""
-    command = [sys.executable, "-m", "mcpsniff", "show", str(capture), "--format", "json", "--payload"]
-    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 def messages(capture: Path) -> Iterator[tuple[str, dict[str, Any]]]:

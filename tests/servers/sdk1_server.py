@@ -1,5 +1,14 @@
-"""A server on the MCP Python SDK 1.x, which most servers in use are built on; it offers what sdk2_server.py does."""
+"""A server on the MCP Python SDK 1.x, which most servers in use are built on; it offers what sdk2_server.py does.
 
+    python sdk1_server.py [sse|http|json PORT]
+
+Without arguments it talks on stdio; ``json`` is Streamable HTTP with whole bodies instead of event streams.
+"""
+
+import asyncio
+import sys
+
+from events import a_store_each, serve
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.types import SamplingMessage, TextContent
 from pydantic import AnyUrl, BaseModel
@@ -23,6 +32,7 @@ async def count(to: int, ctx: Context) -> str:
     for number in range(1, to + 1):
         await ctx.report_progress(number, to, f"at {number}")
         await ctx.info(f"log {number}")
+        await asyncio.sleep(0.02)  # some clients forget progress that arrives in one read with the answer
     return f"counted to {to}"
 
 
@@ -48,6 +58,14 @@ async def touch(uri: str, ctx: Context) -> str:
     return "touched"
 
 
+@server.tool()
+async def pause(ctx: Context) -> str:
+    """Over Streamable HTTP, cut the stream of this request; the client has to resume it for the answer."""
+    await ctx.close_sse_stream()
+    await asyncio.sleep(0.2)
+    return "resumed"
+
+
 @server.resource("note://today")
 def note() -> str:
     """A note."""
@@ -60,5 +78,17 @@ def ask(topic: str) -> str:
     return f"What about {topic}?"
 
 
+def main(mode: str = "stdio", port: str = "0") -> None:
+    server.settings.json_response = mode == "json"
+    if mode == "stdio":
+        server.run("stdio")
+    elif mode == "sse":
+        serve(server.sse_app(), int(port))
+    else:
+        app = server.streamable_http_app()
+        a_store_each(server.session_manager)
+        serve(app, int(port))
+
+
 if __name__ == "__main__":
-    server.run("stdio")
+    main(*sys.argv[1:])

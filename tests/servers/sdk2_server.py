@@ -2,16 +2,23 @@
 
 On revision 2026-07-28 the two questions are input-required results (multi round-trip requests); with an older client
 they are requests of the server's own.
+
+    python sdk2_server.py [sse|http|json PORT]
+
+Without arguments it talks on stdio; ``json`` is Streamable HTTP with whole bodies instead of event streams.
 """
 
+import asyncio
+import sys
 from typing import Annotated
 
+from events import a_store_each, serve
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve, Sample
 from mcp.types import CreateMessageResult, SamplingMessage, TextContent
 from pydantic import BaseModel
 
-server = MCPServer("sdk2-server", version="1.0")
+server = MCPServer("sdk2-server", version="1.0", log_level="WARNING")
 
 
 class Person(BaseModel):
@@ -38,6 +45,7 @@ async def count(to: int, ctx: Context) -> str:
     """Count with progress."""
     for number in range(1, to + 1):
         await ctx.report_progress(number, to, f"at {number}")
+        await asyncio.sleep(0.02)  # some clients forget progress that arrives in one read with the answer
     return f"counted to {to}"
 
 
@@ -60,6 +68,14 @@ async def touch(uri: str, ctx: Context) -> str:
     return "touched"
 
 
+@server.tool()
+async def pause(ctx: Context) -> str:
+    """Over Streamable HTTP, cut the stream of this request; the client has to resume it for the answer."""
+    await ctx.close_sse_stream()
+    await asyncio.sleep(0.2)
+    return "resumed"
+
+
 @server.resource("note://today")
 def note() -> str:
     """A note."""
@@ -72,5 +88,16 @@ def ask(topic: str) -> str:
     return f"What about {topic}?"
 
 
+def main(mode: str = "stdio", port: str = "0") -> None:
+    if mode == "stdio":
+        server.run("stdio")
+    elif mode == "sse":
+        serve(server.sse_app(), int(port))
+    else:
+        app = server.streamable_http_app(json_response=mode == "json")
+        a_store_each(server.session_manager)
+        serve(app, int(port))
+
+
 if __name__ == "__main__":
-    server.run("stdio")
+    main(*sys.argv[1:])
