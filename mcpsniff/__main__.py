@@ -1,4 +1,4 @@
-"""The entry point: `mcpsniff stdio` starts at once, every other command goes through click.
+"""The entry point: `mcpsniff stdio` and `mcpsniff http` start at once, every other command goes through click.
 
 The wrapper's way to the server's start is kept free of imports on purpose: a client waits for it.
 """
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run the command line ``argv`` (the process's own by default) and return the exit status.
 
-    `mcpsniff stdio` ends the process itself once its server has ended, and returns only from a failed start.
+    `mcpsniff stdio` ends the process itself once its server has ended, `mcpsniff http` when it is told to end; they
+    return only from a failed start.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.platform == "win32":
@@ -24,6 +25,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     try:
         if words[:1] == ["stdio"]:
             return _stdio(words)
+        if words[:1] == ["http"]:
+            return _http(words)
         from mcpsniff.cli.main import run
 
         return run(words)
@@ -62,6 +65,27 @@ def _stdio(words: "Sequence[str]") -> int:
     from mcpsniff.proxy.stdio import wrap
 
     return wrap(command, options)
+
+
+def _http(words: "Sequence[str]") -> int:
+    """Start the relay, or say what is wrong with the command line without beginning anything."""
+    from mcpsniff.cli.options import HTTP, HelpAskedError, parse
+    from mcpsniff.errors import UsageError
+
+    try:
+        options, upstreams = parse(HTTP, words[1:], anywhere=True)
+        if not upstreams:
+            raise UsageError("no upstream given; usage: mcpsniff http [NAME=]URL... [options]")
+        from mcpsniff.proxy.tcp import relay
+
+        return relay(upstreams, options)
+    except HelpAskedError:
+        from mcpsniff.cli.main import run
+
+        return run(words)
+    except UsageError as error:
+        sys.stderr.write(f"mcpsniff http: {error} (try mcpsniff http --help)\n")
+        return error.exit_status
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring
 from typing import Any, Final
 
+from mcpsniff.capture.ceiling import Ceiling
 from mcpsniff.capture.records import CHUNK, CLOSE, FORMAT_VERSION, OPEN
 from mcpsniff.capture.store import new_part_file
 from mcpsniff.errors import CaptureError
@@ -77,9 +78,10 @@ def rfc3339(ns: int) -> str:
 class CaptureWriter:
     """Writes one run to the file behind ``descriptor``, in parts of at most ``part_limit`` bytes (None: one part).
 
-    ``header`` holds the fields of the first line besides ``mcpcap`` and ``part``; ``run`` and ``started`` must be
-    there. Nothing is written before the first `append`. ``write`` and ``open_part`` are `os.write` and
-    `new_part_file`, given so that a test can make them fail. Not safe for use by several threads.
+    A part is also over when the next record comes more than ``part_age`` microseconds after its first one. ``ceiling``
+    removes the oldest parts. ``header`` holds the fields of the first line besides ``mcpcap`` and ``part``; ``run`` and
+    ``started`` must be there. Nothing is written before the first `append`. ``write`` and ``open_part`` are `os.write`
+    and `new_part_file`, given so that a test can make them fail. Not safe for use by several threads.
     """
 
     def __init__(
@@ -89,6 +91,8 @@ class CaptureWriter:
         header: dict[str, Any],
         *,
         part_limit: int | None = None,
+        part_age: int | None = None,
+        ceiling: Ceiling | None = None,
         write: Callable[[int, bytes], int] = os.write,
         open_part: Callable[[str, int], tuple[int, str]] = new_part_file,
     ) -> None:
@@ -99,7 +103,13 @@ class CaptureWriter:
         self._descriptor = descriptor
         self._header = header
         self._part = 1
+        if ceiling is not None:
+            part_limit = min(part_limit or ceiling.part_limit, ceiling.part_limit)
         self._part_limit = part_limit
+        self._part_age = part_age
+        self._ceiling = ceiling
+        self._has_parts = part_limit is not None or part_age is not None
+        self._part_began: int | None = None
         self._write = write
         self._open_part = open_part
         self._size = 0
@@ -151,23 +161,28 @@ class CaptureWriter:
             self._chunk_line = _fast_chunk_line()
         lines = [self._encode(record) for record in records]
         heads = [] if self._size else [self._head()]
-        if self._part_limit is None:
+        if not self._has_parts:
             return self._put(records, heads, lines)
         stored = 0
         while True:
-            fit = self._fitting(sum(map(len, heads)), lines)
+            fit = self._fitting(sum(map(len, heads)), records[stored:], lines)
             stored += self._put(records[stored : stored + fit], heads, lines[:fit])
             if self.failure or stored == len(records) or not self._rotate():
                 return stored
             lines, heads = lines[fit:], [self._head()]
 
-    def _fitting(self, size: int, lines: list[bytes]) -> int:
+    def _fitting(self, size: int, records: Sequence[Entry], lines: list[bytes]) -> int:
         """Return how many of ``lines`` fit into this part after ``size`` bytes; a new part takes one, however long."""
-        room = (self._part_limit or 0) - self._size - size
-        for index, line in enumerate(lines):
-            room -= len(line)
-            if room < 0:
-                return index or int(not self._size)
+        room = None if self._part_limit is None else self._part_limit - self._size - size
+        for index, (record, line) in enumerate(zip(records, lines, strict=True)):
+            if self._part_began is None:
+                self._part_began = record[0]
+            if self._part_age is not None and record[0] - self._part_began > self._part_age:
+                return index
+            if room is not None:
+                room -= len(line)
+                if room < 0:
+                    return index or int(not self._size)
         return len(lines)
 
     def _head(self) -> bytes:
@@ -210,7 +225,7 @@ class CaptureWriter:
             self._size += done
             self._torn = False
             stored = len(records)
-        if self._part_limit is not None:
+        if self._has_parts:
             for record in records[:stored]:
                 self._track(record)
         return stored
@@ -257,7 +272,10 @@ class CaptureWriter:
             self.failure = error
             return False
         os.close(self._descriptor)
+        if self._ceiling is not None:
+            self._ceiling.complete(self._part, self._size)
         self._descriptor, self._part, self._size, self._torn = descriptor, self._part + 1, 0, False
+        self._part_began = None
         return True
 
 

@@ -10,6 +10,7 @@ from mcpsniff.capture.follower import CaptureLost, Follower
 from mcpsniff.capture.reader import part_numbers
 from mcpsniff.capture.records import Record
 from mcpsniff.capture.store import SUFFIX, part_path, split_part, writer_state
+from mcpsniff.errors import CaptureError
 from mcpsniff.transcript.live.foot import Waiting
 from mcpsniff.transcript.live.session import Facts, LiveSession
 from mcpsniff.transcript.live.view import View
@@ -67,6 +68,16 @@ class Followed:
     def waiting(self) -> Iterable[Waiting]:
         """The requests that are open."""
         return () if self._view is None else self._view.waiting(self._now_us())
+
+    def finish(self) -> None:
+        """Nothing more will be recorded: show what is left, and the end. What was lost is not told any more."""
+        try:
+            while self.step():
+                pass
+        except CaptureError:
+            return
+        if not self.is_over:
+            self._end(self._follower.finish())
 
     def close(self) -> None:
         """Stop following."""

@@ -9,14 +9,31 @@ from mcpsniff.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Final
+
+    type Kind = type[str] | type[float] | type[bool] | Callable[[str], float | None]
+    type Value = str | float | bool | list[str] | None
+
+
+def age(text: str) -> float | None:
+    """Return the seconds that an age such as ``12h`` means; None for 0, never. Raises UsageError."""
+    from mcpsniff.cli.ages import seconds
+
+    return None if text.strip() == "0" else seconds(text)
+
+
+def size(text: str) -> float | None:
+    """Return the bytes that a size such as ``64M`` means; None for 0, no limit. Raises UsageError."""
+    from mcpsniff.cli.sizes import in_bytes
+
+    return in_bytes(text) or None
 
 
 class Option:
     """One option: its spellings, the name of its value, and what the user reads about it."""
 
-    __slots__ = ("default", "help", "kind", "metavar", "name", "spellings")
+    __slots__ = ("choices", "default", "help", "is_repeated", "kind", "metavar", "name", "spellings")
 
     def __init__(
         self,
@@ -24,7 +41,10 @@ class Option:
         metavar: "str | None",
         text: str,
         default: "str | float | bool | None" = None,
-        kind: type = str,
+        kind: "Kind" = str,
+        *,
+        choices: "tuple[str, ...]" = (),
+        is_repeated: bool = False,
     ) -> None:
         self.spellings = spellings
         self.name = spellings[-1].lstrip("-").replace("-", "_")
@@ -34,18 +54,26 @@ class Option:
         self.help = text
         self.default = default
         self.kind = kind
-        """str, or float for a number of seconds, or bool for a flag."""
+        """str, or float for a number of seconds, or bool for a flag; or what makes the value of a text (UsageError)."""
+        self.choices = choices
+        """The texts that are allowed; empty: any."""
+        self.is_repeated = is_repeated
+        """True if it may be given several times; its value is the list of them."""
 
 
 RECORDING: "Final" = (
     Option(("-o", "--output"), "FILE", "Write the capture to this file."),
     Option(("--dir",), "DIR", "Write the capture into this folder (also: MCPSNIFF_DIR, or dir in the config file)."),
-    Option(("--label",), "NAME", "Call the capture by this name (default: taken from the command)."),
+    Option(
+        ("--label",),
+        "NAME",
+        "Call the capture by this name (default: from the command, or from the upstream's host and port).",
+    ),
     Option(
         ("--keep-secrets",),
         None,
-        "Record the server's command line as it is. Otherwise secrets among its arguments are masked; what passes on"
-        " the pipes is recorded as it is in any case.",
+        "Record secrets as they are. Otherwise those in the server's command line, in HTTP headers and URLs, and in"
+        " the bodies of OAuth are masked. What passes on pipes, and what MCP itself says, is recorded as it is.",
         False,
         bool,
     ),
@@ -55,7 +83,8 @@ RECORDING: "Final" = (
     Option(
         ("--quiet",),
         None,
-        "Do not say on stderr where the capture goes, nor warn about that folder. A failure to record is still said.",
+        "Do not say on stderr where the capture goes, nor warn about that folder. A failure to record is still said."
+        " With mcpsniff http: no live view either, only the address for the client on stdout.",
         False,
         bool,
     ),
@@ -74,6 +103,53 @@ STDIO: "Final" = (
 )
 """The options of `mcpsniff stdio`."""
 
+HTTP: "Final" = (
+    *RECORDING,
+    Option(
+        ("--listen",),
+        "HOST:PORT",
+        "Where to listen, once for each upstream in their order (default: 127.0.0.1 and a free port). Any other"
+        " interface than loopback is open to others.",
+        is_repeated=True,
+    ),
+    Option(
+        ("--host-header",),
+        "keep|upstream",
+        "Pass Host on as the client sent it, or put the upstream's in its place (default: keep for an upstream on this"
+        " machine, else upstream).",
+        choices=("keep", "upstream"),
+    ),
+    Option(
+        ("--allow-host",),
+        "NAME",
+        "Let requests pass whose Host or Origin is NAME, or any with *. Otherwise those that come from a web page, or"
+        " name another host than this listener, are refused, unless the upstream is on this machine and can do so.",
+        is_repeated=True,
+    ),
+    Option(
+        ("--rotate-size",),
+        "SIZE",
+        "Begin a new part of the capture when one has this size.",
+        "64M",
+        size,
+    ),
+    Option(
+        ("--rotate-every",),
+        "AGE",
+        "Begin a new part of the capture when one is this old, such as 12h or 1d.",
+        None,
+        age,
+    ),
+    Option(
+        ("--max-size",),
+        "SIZE",
+        "Let a capture take no more room than this: its oldest parts are removed as it grows. 0: no limit.",
+        "1G",
+        size,
+    ),
+)
+"""The options of `mcpsniff http`."""
+
 HELP: "Final" = ("-h", "--help")
 
 
@@ -82,19 +158,26 @@ class HelpAskedError(Exception):
 
 
 def parse(
-    table: "Sequence[Option]", words: "Sequence[str]"
-) -> "tuple[dict[str, str | float | bool | None], list[str]]":
-    """Split ``words`` into option values (by `Option.name`, defaults filled in) and the command that follows them.
+    table: "Sequence[Option]", words: "Sequence[str]", *, anywhere: bool = False
+) -> "tuple[dict[str, Value], list[str]]":
+    """Split ``words`` into option values (by `Option.name`, defaults filled in) and the words that follow them.
 
-    Options end at ``--`` or at the first word that is none. ``--name VALUE``, ``--name=VALUE``, ``-o VALUE`` and
-    ``-oVALUE`` are understood; of an option given twice the last one counts.
+    Options end at ``--`` or at the first word that is none; with ``anywhere`` they may stand between other words, too.
+    ``--name VALUE``, ``--name=VALUE``, ``-o VALUE`` and ``-oVALUE`` are understood; of an option given twice the last
+    one counts, unless it may be repeated.
 
     Raises UsageError for an unknown option or a bad value, HelpAskedError for ``--help``.
     """
     by_spelling = {spelling: option for option in table for spelling in option.spellings}
-    values: dict[str, str | float | bool | None] = {option.name: option.default for option in table}
+    values: dict[str, Value] = {option.name: default(option) for option in table}
     rest = list(words)
-    while rest and rest[0].startswith("-") and rest[0] != "-":
+    others: list[str] = []
+    while rest:
+        if not rest[0].startswith("-") or rest[0] == "-":
+            if not anywhere:
+                break
+            others.append(rest.pop(0))
+            continue
         word = rest.pop(0)
         if word == "--":
             break
@@ -111,8 +194,22 @@ def parse(
             continue
         if attached is None and not rest:
             raise UsageError(f"option {spelling} needs a value: {option.metavar}")
-        values[option.name] = _value(option, spelling, rest.pop(0) if attached is None else attached)
-    return values, rest
+        value = _value(option, spelling, rest.pop(0) if attached is None else attached)
+        earlier = values[option.name]
+        if isinstance(earlier, list):
+            earlier.append(str(value))
+        else:
+            values[option.name] = value
+    return values, others + rest
+
+
+def default(option: Option) -> "Value":
+    """Return the value of an option that is not given."""
+    if option.is_repeated:
+        return []
+    if isinstance(option.default, str) and not isinstance(option.kind, type):
+        return option.kind(option.default)
+    return option.default
 
 
 def _suggestion(spelling: str, known: "list[str]") -> str:
@@ -131,8 +228,12 @@ def _split(word: str) -> "tuple[str, str | None]":
     return word[:2], word[2:] or None
 
 
-def _value(option: Option, spelling: str, text: str) -> "str | float":
+def _value(option: Option, spelling: str, text: str) -> "str | float | None":
     """Convert the text of a value to the option's kind."""
+    if option.choices and text not in option.choices:
+        raise UsageError(f"option {spelling} is one of {', '.join(option.choices)}, not {text!r}")
+    if not isinstance(option.kind, type):
+        return option.kind(text)
     if option.kind is not float:
         return text
     try:

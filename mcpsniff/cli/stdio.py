@@ -7,21 +7,8 @@ from typing import Any
 
 import click
 
-from mcpsniff.cli.options import STDIO, Option
-
-
-def _option(option: Option) -> click.Option:
-    if option.metavar is None:
-        return click.Option(option.spellings, is_flag=True, default=False, help=option.help)
-    shown = option.default is not None
-    return click.Option(
-        option.spellings,
-        metavar=option.metavar,
-        type=option.kind,
-        default=option.default,
-        show_default=shown,
-        help=option.help,
-    )
+from mcpsniff.cli.options import STDIO
+from mcpsniff.cli.tabled import click_option
 
 
 def _run(**values: Any) -> int:
@@ -35,7 +22,7 @@ command = click.Command(
     "stdio",
     callback=_run,
     params=[
-        *(_option(option) for option in STDIO),
+        *(click_option(option) for option in STDIO),
         click.Argument(["argv"], nargs=-1, required=True, metavar="-- COMMAND [ARG]...", type=click.UNPROCESSED),
     ],
     help=(

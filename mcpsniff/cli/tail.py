@@ -162,7 +162,9 @@ class Views:
 class Source(Protocol):
     """Which captures are to be followed."""
 
-    is_over: bool
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing more to follow."""
 
     def look(self) -> list[str]:
         """The captures that are to be followed from now on."""
@@ -279,6 +281,13 @@ class Tail:
                 return
             if not busy:
                 time.sleep(INTERVAL)
+
+    def finish(self) -> None:
+        """Nothing more will be recorded: show what is left of each session, and its end."""
+        for one in self._followed:
+            one.finish()
+        self._followed.clear()
+        self._draw()
 
     def _look(self) -> None:
         for path in self._source.look():

@@ -5,11 +5,13 @@ import json
 import os
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcpsniff.capture.ceiling import Ceiling
 from mcpsniff.capture.store import new_part_file
 from mcpsniff.capture.writer import CaptureWriter, _chunk_line, _fast_chunk_line, new_run_id, rfc3339
 from mcpsniff.errors import CaptureError
@@ -228,6 +230,56 @@ def test_a_part_that_cannot_be_created_is_tried_again(tmp_path: Path) -> None:
     assert writer.failure is None
     times = [line[0] for part in sorted(tmp_path.iterdir()) for line in lines(part)[1:]]
     assert sorted(times) == [0, 1, 2, 3]
+
+
+def test_a_part_ends_by_its_age_too(tmp_path: Path) -> None:
+    writer = new_writer(tmp_path / "a.mcpcap", part_age=100)
+    times = [0, 50, 100, 101, 150, 201, 202, 900, 901]
+    for t in times:
+        assert writer.append([(t, "chunk", 0, b"x")]) == 1
+    assert writer.append([(t, "chunk", 0, b"x") for t in (990, 1001, 1002, 2000)]) == 4
+    paths = [tmp_path / "a.mcpcap", *sorted(tmp_path.glob("a.0*.mcpcap"))]
+    found = [[line[0] for line in lines(part)[1:]] for part in paths]
+    assert found == [[0, 50, 100], [101, 150, 201], [202], [900, 901, 990], [1001, 1002], [2000]]
+
+
+def test_b112_under_a_ceiling_the_oldest_parts_go_and_what_is_open_is_told_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.mcpcap"
+    limit = 50_000
+    told: list[str] = []
+    writer = new_writer(path, ceiling=Ceiling(str(path), limit, lambda: told.append("reached")))
+    writer.append([OPEN])
+    most = 0
+    for n in range(1, 1000):
+        channel = 2 * n
+        records = [
+            (n, "open", channel, {"kind": "tcp", "dir": "c2s", "conn": n}),
+            (n, "chunk", channel, b"%04d" % n * 100),
+            (n, "close", channel, {"how": "eof"}),
+            (n, "chunk", 0, b"ab"),
+        ]
+        assert writer.append(records) == 4
+        most = max(most, sum(part.stat().st_size for part in tmp_path.iterdir()))
+    assert 0.7 * limit < most <= limit
+    assert told == ["reached"]
+    assert not path.exists()
+    parts = [lines(part) for part in sorted(tmp_path.iterdir())]
+    numbers = [header["part"] for header, *_ in parts]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    for (header, *entries), (following, *_) in pairwise(parts):
+        passed = sum(len(body) for _, kind, channel, body in entries if (kind, channel) == ("chunk", 0))
+        assert following["channels"]["0"]["offset"] == header["channels"]["0"]["offset"] + passed
+        assert len(following["channels"]) <= 2
+
+
+def test_a_part_that_somebody_removed_is_no_trouble_for_the_ceiling(tmp_path: Path) -> None:
+    path = tmp_path / "a.mcpcap"
+    told: list[str] = []
+    writer = new_writer(path, ceiling=Ceiling(str(path), 8000, lambda: told.append("reached")))
+    for n in range(200):
+        assert writer.append([(n, "chunk", 0, b"x" * 100)]) == 1
+        path.unlink(missing_ok=True)
+    assert told == ["reached"]
 
 
 def test_run_identifiers_are_ulids_that_sort_by_time() -> None:

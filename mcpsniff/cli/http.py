@@ -1,0 +1,38 @@
+"""`mcpsniff http`: the help and, for completeness, the command; `mcpsniff.__main__` runs it without click.
+
+Built from the table in `mcpsniff.cli.options`, from which the fast path parses too.
+"""
+
+from typing import Any
+
+import click
+
+from mcpsniff.cli.options import HTTP
+from mcpsniff.cli.tabled import click_option
+
+
+def _run(**values: Any) -> int:
+    from mcpsniff.proxy.tcp import relay
+
+    upstreams = list(values.pop("upstreams"))
+    return relay(upstreams, values)
+
+
+command = click.Command(
+    "http",
+    callback=_run,
+    params=[
+        *(click_option(option) for option in HTTP),
+        click.Argument(["upstreams"], nargs=-1, required=True, metavar="[NAME=]UPSTREAM...", type=click.UNPROCESSED),
+    ],
+    help=(
+        "Stand in front of an MCP server that speaks HTTP, and record what it and its clients say.\n\n"
+        "UPSTREAM is the server's URL, such as http://localhost:8000/mcp or http://localhost:8000/sse. Give your client"
+        " the address that is printed in its place. Every byte passes unchanged, on the legacy transport (HTTP with"
+        " SSE) and on Streamable HTTP of every revision, and what is said is shown as it is said. Several upstreams are"
+        " told apart by NAME=.\n\n"
+        "It runs until Ctrl-C or TERM, and then leaves the capture and a transcript. What it changes, it records: an"
+        " absolute address in a legacy endpoint event, which would lead the client past it, and the Host of requests to"
+        " another machine. If the server cannot be reached the client is told so by a 502 of mcpsniff."
+    ),
+)

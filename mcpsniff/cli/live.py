@@ -1,0 +1,73 @@
+"""The live view of `mcpsniff http`, a process of its own: it shows captures that are given by path, while they grow.
+
+It is started by `mcpsniff.proxy.liveview`, ends when its standard input does, and is nice to the process on the wire.
+"""
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from mcpsniff.capture.follower import CaptureLost
+from mcpsniff.cli.output import note
+from mcpsniff.cli.screen import Screen
+from mcpsniff.cli.tail import Tail, Views
+from mcpsniff.errors import CaptureError
+
+NICENESS: Final = 10
+
+
+class Given:
+    """These captures, until standard input ends."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = list(paths)
+        self._poll = select.poll()
+        self._poll.register(sys.stdin.fileno(), select.POLLIN)
+
+    @property
+    def is_over(self) -> bool:
+        """True when nothing more will be recorded."""
+        return bool(self._poll.poll(0))
+
+    def look(self) -> list[str]:
+        """Return those that have begun: a file is there from the first moment, its first line with its first record."""
+        began, self._paths = self._paths, []
+        return began
+
+    def ended(self) -> None:
+        """Others go on."""
+
+    def lost(self, path: str, error: CaptureLost) -> None:  # noqa: ARG002
+        """Go on with the others."""
+        note(str(error))
+
+    def failed(self, path: str, error: CaptureError) -> None:  # noqa: ARG002
+        """Go on with the others."""
+        note(f"passed over: {error}")
+
+
+def main(paths: Sequence[str]) -> int:
+    """Show them until the end; return the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the recorder, and we show what it still records
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.nice(NICENESS)
+    screen = Screen()
+    views = Views(screen, "text", None, "start", None, alone=False, together=len(paths) > 1)
+    tail = Tail(screen, Given(paths), views)
+    try:
+        tail.run()
+        tail.finish()
+        screen.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        note(f"the live view ends: {error.strerror or error}")
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,132 @@
+"""The addresses on the command line of `mcpsniff http`: what is to be recorded, and where to listen.
+
+Pure text work; looking names up and connecting is `mcpsniff.proxy.dial`'s.
+"""
+
+import re
+
+from mcpsniff.capture.labels import safe_label, shown
+from mcpsniff.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+LOOPBACK: "Final" = ("127.0.0.1", "::1")
+"""What `localhost` means, in the order in which it is tried."""
+
+_NAMED = re.compile(r"([^=:/?#@\[\]]+)=(.*)", re.DOTALL)
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^#]*)(?:#.*)?", re.IGNORECASE)
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@]*)(?::([0-9]*))?", re.IGNORECASE)
+_HOST = re.compile(r"[^\s%<>\"\\^`{|}\x00-\x20\x7f]+")
+_LARGEST_PORT: "Final" = 65535
+
+
+class Upstream:
+    """The server whose traffic is recorded: `host` without brackets, `port`, and `target`, path and query as given."""
+
+    __slots__ = ("host", "label", "port", "target")
+
+    def __init__(self, label: str | None, host: str, port: int, target: str) -> None:
+        self.host = host
+        self.port = port
+        self.target = target
+        self.label = label or safe_label(f"{host}-{port}")
+        """The name of its captures."""
+
+    @property
+    def authority(self) -> str:
+        """What `Host` says in a request to it: the port only if it is not 80 (RFC 9110, 7.2)."""
+        return authority(self.host, self.port)
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        return f"http://{self.authority}"
+
+    @property
+    def url(self) -> str:
+        """Where the client would go without us."""
+        return self.origin + self.target
+
+    @property
+    def names_loopback(self) -> bool:
+        """True if the host says by itself that it is this machine."""
+        return is_loopback(self.host)
+
+
+def parse_upstream(word: str) -> Upstream:
+    """Read ``[NAME=]URL``. Raises UsageError that says what is wrong with it."""
+    named = _NAMED.fullmatch(word)
+    label, text = (named[1], named[2]) if named else (None, word)
+    url = _URL.fullmatch(text)
+    if url is None:
+        raise UsageError(f"{shown(text) or 'nothing'} is no URL{_suggestion(text)}")
+    scheme = url[1].lower()
+    if scheme == "https":
+        raise UsageError(
+            f"mcpsniff http speaks plain http:// only; {shown(text)} needs TLS, which this version cannot record yet"
+        )
+    if scheme != "http":
+        raise UsageError(f"mcpsniff http speaks plain http:// only, not {shown(scheme)}://")
+    if "@" in url[2]:
+        raise UsageError("an upstream takes no user information; the client sends its credentials itself")
+    host, port = _authority(url[2], text, default=80)
+    target = url[3]
+    if not target.isascii() or not target.isprintable() or " " in target:
+        raise UsageError(f"{shown(text)} is no URL: its path or query holds what must be percent-encoded")
+    return Upstream(safe_label(label) if label else None, host, port, target)
+
+
+def parse_listen(word: str) -> tuple[str, int]:
+    """Read ``HOST:PORT``, ``:PORT`` or ``PORT`` into host and port. Raises UsageError."""
+    text = f":{word}" if word.isdecimal() and word.isascii() else word
+    if ":" not in text:
+        raise UsageError(f"--listen takes HOST:PORT, such as 127.0.0.1:9000, not {shown(word)}")
+    if "]" not in text and text.count(":") > 1:
+        raise UsageError(f"--listen {shown(word)}: an IPv6 address stands in brackets, such as [::1]:9000")
+    host, port = _authority(text if text[0] != ":" else LOOPBACK[0] + text, f"--listen {word}", default=0)
+    return (LOOPBACK[0] if host == "localhost" else host), port
+
+
+def authority(host: str, port: int) -> str:
+    """Return ``host:port`` as a URL has it: IPv6 in brackets, and without the port if it is HTTP's own."""
+    name = f"[{host}]" if ":" in host else host
+    return name if port == 80 else f"{name}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host's name or address means this machine whatever the name service says (RFC 6761, 6.3)."""
+    name = host.lower().rstrip(".")
+    return name == "localhost" or name.endswith(".localhost") or is_loopback_address(name)
+
+
+def is_loopback_address(address: str) -> bool:
+    """Say whether an address is one of the loopback interface: 127.0.0.0/8, ::1 (RFC 1122, RFC 4291)."""
+    address = address.removeprefix("::ffff:")
+    return bool(re.fullmatch(r"127(\.[0-9]{1,3}){3}", address)) or address == "::1"
+
+
+def _authority(text: str, whole: str, default: int) -> tuple[str, int]:
+    found = _AUTHORITY.fullmatch(text)
+    if found is None or not _HOST.fullmatch(found[1]):
+        raise UsageError(f"{shown(whole)} has no usable host")
+    port = int(found[2]) if found[2] else default
+    if port > _LARGEST_PORT:
+        raise UsageError(f"{shown(whole)}: there is no port {port}, the last one is {_LARGEST_PORT}")
+    host = found[1].strip("[]").lower()
+    if host.isascii():
+        return host, port
+    try:
+        return host.encode("idna").decode("ascii"), port
+    except UnicodeError:
+        raise UsageError(f"{shown(whole)} has no usable host") from None
+
+
+def _suggestion(text: str) -> str:
+    """Say which URL may have been meant."""
+    if re.fullmatch(r"[\w.-]+(:\d+)?(/\S*)?", text) and not text.isdecimal():
+        return f"; did you mean http://{text}?"
+    if text.isdecimal():
+        return f"; did you mean http://localhost:{text}?"
+    return "; it begins with http://"

@@ -1,0 +1,64 @@
+"""What mcpsniff says itself, in the place of an upstream that cannot be reached or must not be: whole HTTP answers.
+
+They are marked as ours (`Server: mcpsniff`) and end the connection.
+"""
+
+import json
+
+from mcpsniff import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from mcpsniff.proxy.address import Upstream
+    from mcpsniff.wire.http1_parts import Head
+
+REASONS: "Final" = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}
+
+
+class Answer:
+    """An answer of ours: a status, one sentence, and details for programs."""
+
+    def __init__(self, status: int, error: str, **details: "Any") -> None:
+        self.status = status
+        self.error = error
+        self._details = details
+
+    def to(self, request: "Head | None") -> bytes:
+        """Return the response to a request: JSON if that accepts it, else plain text; for HEAD without its body."""
+        accepts = ", ".join(request.all("accept")) if request is not None else ""
+        has_body = request is None or request.method != "HEAD"
+        if "json" in accepts.lower():
+            kind = "application/json"
+            body = json.dumps({"error": self.error, "by": "mcpsniff", **self._details}, ensure_ascii=False) + "\n"
+        else:
+            kind = "text/plain; charset=utf-8"
+            body = f"mcpsniff: {self.error}\n"
+        content = body.encode("utf-8", "backslashreplace")
+        head = (
+            f"HTTP/1.1 {self.status} {REASONS[self.status]}\r\nServer: mcpsniff/{__version__}\r\n"
+            f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\nCache-Control: no-store\r\n"
+            "Connection: close\r\n\r\n"
+        )
+        return head.encode("ascii") + (content if has_body else b"")
+
+
+def unreachable(upstream: "Upstream", tried: "list[str]") -> Answer:
+    """Return the answer for an upstream that no address of accepts a connection."""
+    return Answer(
+        502,
+        f"cannot reach the upstream {upstream.origin} ({'; '.join(tried)}). Is the server running?",
+        upstream=upstream.origin,
+        tried=tried,
+    )
+
+
+def as_data(content: bytes) -> "str | dict[str, str]":
+    """Return bytes as a record of a capture has them: text if they are UTF-8, else base64."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        from binascii import b2a_base64
+
+        return {"b64": b2a_base64(content, newline=False).decode("ascii")}

@@ -1,0 +1,82 @@
+"""One connection of a client, from the moment it is accepted."""
+
+import socket
+
+from mcpsniff.proxy.answers import unreachable
+from mcpsniff.proxy.carrier import Carrier
+from mcpsniff.proxy.dial import UnreachableError
+from mcpsniff.proxy.ends import Ends, shut, spelled
+from mcpsniff.proxy.farewell import answer_alone
+from mcpsniff.proxy.say import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mcpsniff.proxy.listener import Listener
+
+
+class Connection:
+    """Connection number ``number`` at ``listener``, of the client at ``address``."""
+
+    def __init__(self, listener: "Listener", client: socket.socket, address: "tuple[object, ...]", number: int) -> None:
+        self._listener = listener
+        self._client = client
+        self._address = address
+        self._first_channel = 2 * number
+        self._ends: Ends | None = None
+        self._carrier: Carrier | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while nothing has come back since the client said something."""
+        return self._carrier is not None and self._carrier.is_waiting
+
+    @property
+    def progress(self) -> int:
+        """How many bytes have been passed on, both ways."""
+        return 0 if self._carrier is None else self._carrier.progress
+
+    def run(self) -> None:
+        """Connect to the upstream and carry the requests, or tell the client why not. Nothing is raised."""
+        listener, client, channel = self._listener, self._client, self._first_channel
+        try:
+            try:
+                upstream, address = listener.dialler.dial()
+            except UnreachableError as error:
+                self._open()
+                answer_alone(listener, client, channel, unreachable(listener.upstream, error.tried))
+                self._gone()
+                return
+            self._open(address)
+            gate = listener.gate(client, channel)
+            self._ends = Ends(client, upstream, channel, listener.recorder, self._gone)
+            self._carrier = Carrier(
+                self._ends, channel, recorder=listener.recorder, origins=listener.origins, null=listener.null, gate=gate
+            )
+        except Exception as error:  # noqa: BLE001 - such as no memory; the other connections go on
+            say(f"a connection is refused: {error!r}")
+            client.close()
+            self._gone()
+            return
+        self._carrier.run()
+
+    def stop(self) -> None:
+        """End it, since mcpsniff ends; from any thread."""
+        if self._ends is None:
+            shut(self._client, socket.SHUT_RDWR)
+        else:
+            self._ends.stop()
+
+    def _open(self, upstream: "tuple[object, ...] | None" = None) -> None:
+        """Record that both channels begin; ``upstream`` is the address that we are connected to."""
+        listener, channel = self._listener, self._first_channel
+        meta = {"client": spelled(self._address)}
+        if upstream is not None:
+            meta["server"] = spelled(upstream)
+        meta["listen"] = spelled(listener.local_address(self._client))
+        meta["upstream"] = listener.upstream.origin
+        ends = {"kind": "tcp", "conn": channel // 2, "meta": meta}
+        listener.recorder.mark("open", channel, {**ends, "dir": "c2s"})
+        listener.recorder.mark("open", channel + 1, {**ends, "dir": "s2c", "of": channel})
+
+    def _gone(self) -> None:
+        self._listener.live.discard(self)

@@ -1,0 +1,57 @@
+"""The live view of what is being recorded: a process of its own that follows the captures, and may end at any time.
+
+Its standard input is a pipe of which we hold the other end, so it knows when nothing more will come, however we end.
+"""
+
+import os
+import signal
+import time
+
+from mcpsniff.proxy.recording import ourselves
+from mcpsniff.proxy.say import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
+
+LAST_WORDS: "Final" = 2.0
+"""Seconds that it may take to show what came last."""
+
+
+class LiveView:
+    """Shows the captures at ``paths`` on our standard output. It gets no signal that is meant for us."""
+
+    def __init__(self, paths: "Sequence[str]") -> None:
+        self._pid = 0
+        reading, self._writing = os.pipe()
+        try:
+            command, environment = ourselves("mcpsniff.cli.live", *paths)
+            streams = [(os.POSIX_SPAWN_DUP2, reading, 0)]
+            self._pid = os.posix_spawn(command[0], command, environment, file_actions=streams)
+        except (OSError, ValueError) as error:
+            say(f"no live view: {error}")
+        finally:
+            os.close(reading)
+
+    def look(self) -> None:
+        """Notice that it has ended, which is said if something went wrong with it."""
+        if not self._pid:
+            return
+        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        if pid:
+            self._pid = 0
+            if status:
+                say("the live view ended; the recording goes on (mcpsniff tail shows it, too)")
+
+    def finish(self) -> None:
+        """Nothing more will be recorded: let it show what came last."""
+        os.close(self._writing)
+        until = time.monotonic() + LAST_WORDS
+        while self._pid and time.monotonic() < until:
+            pid, _ = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                return
+            time.sleep(0.01)
+        if self._pid:
+            os.kill(self._pid, signal.SIGTERM)

@@ -1,0 +1,223 @@
+"""`mcpsniff http`: a relay in front of servers that speak plain HTTP.
+
+The main thread listens and decides about beginnings and ends; each connection has two threads (`connection`), and each
+capture one that stores. Nothing here decodes what is said: the live view does, in a process of its own.
+"""
+
+import gc
+import os
+import select
+import signal
+import sys
+import time
+from _thread import stack_size
+from contextlib import suppress
+
+from mcpsniff.capture.labels import shown
+from mcpsniff.errors import UsageError
+from mcpsniff.proxy.address import parse_listen, parse_upstream
+from mcpsniff.proxy.listener import Listener
+from mcpsniff.proxy.recording import Recording
+from mcpsniff.proxy.say import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Final
+
+    from mcpsniff.proxy.liveview import LiveView
+
+STACK: "Final" = 256 << 10
+"""Bytes of stack for the threads of a connection: they call nothing deep, and there may be thousands of them."""
+SWITCH: "Final" = 0.0005
+"""Seconds after which a thread that pumps gets the interpreter from whoever holds it."""
+DRAIN: "Final" = 1.0
+"""Seconds that connections have to come to a rest when we are told to end."""
+REST: "Final" = 0.1
+"""Seconds without a byte that make a rest, unless an answer is still to come."""
+DESCRIPTORS: "Final" = 1 << 16
+"""Descriptors that we ask for; a connection takes four."""
+SHORTAGE: "Final" = 0.1
+"""Seconds until connections are accepted again when the system had no room for one."""
+_ENDING: "Final" = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
+    """Relay to the upstreams that ``words`` name until a signal ends it; then this process ends, with status 0.
+
+    ``options`` holds the values of `mcpsniff.cli.options.HTTP`. Raises UsageError, before anything was begun, if they
+    cannot be served so.
+    """
+    listeners = _listeners(words, options)
+    signals = _Signals()
+    status = os.EX_SOFTWARE
+    try:
+        session = _Session(listeners, options, signals)
+        session.run()
+        status = os.EX_OK
+    except Exception as error:  # noqa: BLE001 - a bug of ours: no traceback reaches the user
+        say(f"internal error: {error!r}")
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+class _Session:
+    """All listeners, their captures, and the live view of these."""
+
+    def __init__(self, listeners: "list[Listener]", options: "Mapping[str, Any]", signals: "_Signals") -> None:
+        self._listeners = listeners
+        self._signals = signals
+        self._view: LiveView | None = None
+        self._recordings: list[Recording] = []
+        for listener in listeners:
+            recording = Recording("http", (), {**options, "label": options["label"] or listener.upstream.label})
+            listener.recorder = recording.recorder
+            self._recordings.append(recording)
+        self._announce(quiet=options["quiet"])
+
+    def run(self) -> None:
+        """Relay until a signal ends it, and leave captures that are complete."""
+        _make_room()
+        poll = select.poll()
+        poll.register(self._signals.descriptor, select.POLLIN)
+        by_descriptor = {listener.socket.fileno(): listener for listener in self._listeners}
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.POLLIN)
+        told = False
+        while True:
+            for descriptor, _ in poll.poll():
+                listener = by_descriptor.get(descriptor)
+                if listener is not None:
+                    if not listener.accept():
+                        if not told:
+                            say("no more connections can be accepted at the moment (ulimit -n?); those that are go on")
+                        told = True
+                        time.sleep(SHORTAGE)
+                elif self._signals.arrived():
+                    self._end()
+                    return
+                elif self._view is not None:
+                    self._view.look()
+
+    def _announce(self, *, quiet: bool) -> None:
+        """Open the captures, and tell the address for the client. Quietly the address alone, for a script."""
+        for listener, recording in zip(self._listeners, self._recordings, strict=True):
+            upstream = listener.upstream
+            recording.start(upstream=upstream.url, listen=listener.address)
+            if quiet:
+                sys.stdout.write(f"{listener.address}\n")
+                continue
+            sys.stderr.write(f"mcpsniff: give the client {listener.address} in the place of {shown(upstream.url)}\n")
+            if listener.listens_to_others:
+                who = "whoever reaches this machine"
+                sys.stderr.write(f"mcpsniff: warning: {who} can use {shown(upstream.origin)} through that port\n")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if not quiet:
+            from mcpsniff.proxy.liveview import LiveView
+
+            paths = [recording.path for recording in self._recordings if recording.path is not None]
+            self._view = LiveView(paths) if paths else None
+
+    def _end(self) -> None:
+        """Let what is going on come to a rest, then end it, and wait for what is stored."""
+        for listener in self._listeners:
+            listener.close()
+        until = time.monotonic() + DRAIN
+        still_since, progress = time.monotonic(), -1
+        while time.monotonic() < until and not self._signals.wait(0.02):
+            live = [connection for listener in self._listeners for connection in list(listener.live)]
+            now = sum([connection.progress for connection in live])
+            if now != progress:
+                still_since, progress = time.monotonic(), now
+            is_waiting = any(connection.is_waiting for connection in live)
+            if not live or (not is_waiting and time.monotonic() - still_since > REST):
+                break
+        self._signals.leave_at_once()
+        for listener in self._listeners:
+            for connection in list(listener.live):
+                connection.stop()
+        for recording in self._recordings:
+            recording.finish()
+        if self._view is not None:
+            self._view.finish()
+
+
+class _Signals:
+    """Signals that ask for the end, and the ends of child processes, as bytes of a pipe."""
+
+    def __init__(self) -> None:
+        self.descriptor, writing = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        for number in (*_ENDING, signal.SIGCHLD):
+            if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _noticed)
+
+    def arrived(self) -> bool:
+        """Read what has come; return True if a signal that asks for the end is among it."""
+        try:
+            return bool(set(os.read(self.descriptor, 4096)) & set(_ENDING))
+        except BlockingIOError:
+            return False
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for at most so long; return as `arrived` does."""
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(seconds * 1000)) and self.arrived()
+
+    def leave_at_once(self) -> None:
+        """From now on a signal that asks for the end ends the process, whatever it is doing."""
+        for number in _ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _leave)
+
+
+def _noticed(_number: int, _frame: object) -> None:
+    """Handle a signal: that its number went into the pipe is enough."""
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Handle a signal that comes a second time."""
+    os._exit(128 + number)
+
+
+def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Listener]":
+    """Listen for each upstream. Raises UsageError."""
+    upstreams = [parse_upstream(word) for word in words]
+    places = [parse_listen(word) for word in options["listen"]]
+    if len(places) > len(upstreams):
+        raise UsageError(f"{len(places)} times --listen for {len(upstreams)} upstream{'s' * (len(upstreams) > 1)}")
+    if len(upstreams) > 1:
+        for name in ("output", "label"):
+            if options[name]:
+                raise UsageError(f"--{name} is for one upstream; several are told apart by NAME=URL")
+    keep_host = None if options["host_header"] is None else options["host_header"] == "keep"
+    listeners: list[Listener] = []
+    for upstream, (host, port) in zip(upstreams, [*places, *[("127.0.0.1", 0)] * len(upstreams)], strict=False):
+        try:
+            listeners.append(Listener(upstream, host, port, keep_host=keep_host, allowed=options["allow_host"]))
+        except OSError as error:
+            for listener in listeners:
+                listener.close()
+            from mcpsniff.proxy.portowner import cannot_listen
+
+            raise UsageError(cannot_listen(host, port, error)) from None
+    return listeners
+
+
+def _make_room() -> None:
+    """Prepare for many connections: descriptors as many as allowed, small stacks, no collections in their midst."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, DESCRIPTORS)
+    with suppress(OSError, ValueError):  # macOS has a smaller limit than it tells
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    stack_size(STACK)
+    sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()
