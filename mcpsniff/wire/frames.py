@@ -23,6 +23,12 @@ SSE_BOM: Final = "sse-bom"
 SSE_UNKNOWN_FIELD: Final = "sse-unknown-field"
 SSE_NUL_IN_ID: Final = "sse-nul-in-id"
 SSE_BAD_RETRY: Final = "sse-bad-retry"
+CODING_UNKNOWN: Final = "coding-unknown"
+CODING_MISMATCH: Final = "coding-mismatch"
+CODING_CUT: Final = "coding-cut"
+CODING_DAMAGED: Final = "coding-damaged"
+CODING_TRAILING: Final = "coding-trailing"
+DECODE_CAP: Final = "decode-cap"
 
 FRAME_FLAWS: Final = {
     BOM: "a UTF-8 byte order mark stands before the message (RFC 8259 section 8.1)",
@@ -37,9 +43,15 @@ FRAME_FLAWS: Final = {
     SSE_UNKNOWN_FIELD: "a line of the event is no `data`, `event`, `id` or `retry` field, so every reader ignores it",
     SSE_NUL_IN_ID: "an id with a NUL in it, which every reader ignores",
     SSE_BAD_RETRY: "a reconnection time that is not ASCII digits only; browsers ignore it, some SDKs do not",
+    CODING_UNKNOWN: "a content coding that mcpsniff cannot remove, or more than five: the bytes are as they came",
+    CODING_MISMATCH: "the declared content coding was not applied: the bytes are taken as they came",
+    CODING_CUT: "the coded body ended too early; what could be decoded is there",
+    CODING_DAMAGED: "the coded bytes are broken; what could be decoded before that place is there",
+    CODING_TRAILING: "bytes follow the end of the coded body, and are ignored",
+    DECODE_CAP: "mcpsniff stopped decoding, as the body expands too far; the wire carried all of it",
 }
 
-INCOMPLETE: Final = frozenset({TRUNCATED, GAP})
+INCOMPLETE: Final = frozenset({TRUNCATED, GAP, DECODE_CAP})
 """Flaws that are the observer's own: what is missing must never be blamed on a peer."""
 
 
@@ -92,3 +104,5 @@ class Frame:
     sse: ServerSentEvent | None = None
     n: int = 0
     """Its running number among the events of the capture."""
+    http: int | None = None
+    """Over HTTP: the number of the HTTP exchange that carried it."""
