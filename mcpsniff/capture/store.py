@@ -219,7 +219,7 @@ def _refuse_special(path: str) -> None:
 
 def _prepare_folder(folder: str) -> int | None:
     """Create ``folder`` and its parents with mode 0700, or return the permissions of the existing one."""
-    if _make_private(folder):
+    if make_private(folder):
         return None
     mode = os.stat(folder).st_mode
     if not stat.S_ISDIR(mode):
@@ -239,7 +239,7 @@ def _judge_folder(folder: str, mode: int, warn: Warn, *, private: bool) -> None:
         warn(f"others can replace files in {shown(folder)} (mode {mode:04o}), the capture too")
 
 
-def _make_private(folder: str) -> bool:
+def make_private(folder: str) -> bool:
     """Create ``folder`` with mode 0700, missing parents too; return False if it was there."""
     try:
         os.mkdir(folder, 0o700)
@@ -247,7 +247,7 @@ def _make_private(folder: str) -> bool:
         parent = os.path.dirname(folder)
         if parent == folder:
             raise
-        _make_private(parent)
+        make_private(parent)
         os.mkdir(folder, 0o700)
     except FileExistsError:
         return False

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Final
 
+    from mcpsniff.proxy.mask import Masker
     from mcpsniff.proxy.storing import Writer
 
 FLUSH: "Final" = 2.0
@@ -59,7 +60,12 @@ class Recording:
             options["dir"], options["output"], label, self._argv, warn=say if loud else _silent
         )
         header = {"label": label, "cwd": _folder(), **facts}
-        storing = Storing(self.recorder, lambda: self._writer(descriptor, path, header), say)
+        storing = Storing(
+            self.recorder,
+            lambda: self._writer(descriptor, path, header),
+            say,
+            open_masker=None if self._transport == "stdio" or options["keep_secrets"] else self._masker,
+        )
         try:
             storing.start()
         except BaseException:  # no thread: nobody will ever write into the file
@@ -84,10 +90,17 @@ class Recording:
         elif not self._options["no_transcript"]:
             write_transcript(self.path)
 
+    def _masker(self) -> "Masker":
+        """Make what keeps secrets out of a capture of HTTP; runs in the storing thread."""
+        from mcpsniff.capture.salt import store_salt
+        from mcpsniff.proxy.mask import Masker
+
+        return Masker(lambda: store_salt(self._options["dir"], say))
+
     def _writer(self, descriptor: int, path: str, facts: "dict[str, object]") -> "Writer":
         """Make the writer; runs in the storing thread, which loads orjson and the rest."""
         from mcpsniff.capture.writer import CaptureWriter, new_run_id, rfc3339
-        from mcpsniff.proxy.mask import mask_argv
+        from mcpsniff.proxy.mask_argv import mask_argv
 
         started = self.recorder.started_ns
         header = {

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final, Protocol
 
+    from mcpsniff.proxy.mask import Masker
     from mcpsniff.proxy.recorder import Entry, Recorder
 
     class Writer(Protocol):
@@ -28,6 +29,8 @@ SLICE: "Final" = 16
 """Entries handed to the writer at once: between two of them the pumps get their turn, and memory is given back."""
 QUIET: "Final" = 25
 """Empty looks in a row (half a second), after which the thread sleeps until it is woken."""
+SWEEP: "Final" = 4096
+"""Marks that a refusing disk may leave before they are looked through for what can be forgotten."""
 FIRST_PAUSE: "Final" = 1.0
 """Seconds from a refusal of the disk to the next try; each further refusal doubles it."""
 LONGEST_PAUSE: "Final" = 60.0
@@ -37,7 +40,8 @@ class Storing:
     """Stores what ``recorder`` collects, until it is closed.
 
     ``open_writer`` is called in the storing thread and may load what it needs there. ``complain`` is given one
-    sentence, once, if the capture cannot be written. ``clock`` tells seconds.
+    sentence, once, if the capture cannot be written. ``clock`` tells seconds. ``open_masker``, called like
+    ``open_writer``, gives what keeps secrets out of the capture.
     """
 
     def __init__(
@@ -46,9 +50,12 @@ class Storing:
         open_writer: "Callable[[], Writer]",
         complain: "Callable[[str], object]",
         clock: "Callable[[], float]" = time.monotonic,
+        open_masker: "Callable[[], Masker] | None" = None,
     ) -> None:
         self._recorder = recorder
         self._open_writer = open_writer
+        self._open_masker = open_masker
+        self._masker: Masker | None = None
         self._complain = complain
         self._clock = clock
         self._writer: Writer | None = None
@@ -56,6 +63,7 @@ class Storing:
         self._backlog: list[Entry] = []
         """What a refusing disk left: marks, and one gap for what passed on a channel between two of its marks."""
         self._open_gaps: dict[int | None, int] = {}
+        self._sweep_at = SWEEP
         self._complained = False
         self._pause = 0.0
         self._retry_at = 0.0
@@ -84,6 +92,8 @@ class Storing:
             self._finished.release()
 
     def _loop(self) -> None:
+        if self._open_masker is not None:
+            self._masker = self._open_masker()
         self._writer = self._open_writer()
         looks = 0
         while True:
@@ -93,6 +103,8 @@ class Storing:
                 self._retry_at = 0.0  # one more try, now or never
             self._store(batch)
             if last:
+                if self._masker is not None:
+                    self._append(self._masker.finish())
                 if self._backlog:
                     self._append([])
                 return
@@ -106,7 +118,7 @@ class Storing:
             del batch[:SLICE]
             self._lost += sum([body["bytes"] for _, kind, _, body in entries if kind == "gap"])
             sizes = [len(body) for _, kind, _, body in entries if kind == "chunk"]
-            self._append(entries)
+            self._append(entries if self._masker is None else self._masker(entries))
             self._recorder.release(sum(sizes), len(sizes))
 
     def _append(self, entries: "list[Entry]") -> None:
@@ -128,6 +140,8 @@ class Storing:
 
     def _set_aside(self, entries: "list[Entry]") -> None:
         """Keep what must not be missing in the capture, and of the bytes their number only."""
+        if len(self._backlog) >= self._sweep_at:
+            self._sweep()
         for t, kind, channel, body in entries:
             if kind not in {"chunk", "gap"}:
                 self._backlog.append((t, kind, channel, body))
@@ -142,6 +156,14 @@ class Storing:
                 self._backlog.append((t, "gap", channel, {"bytes": size, "why": "disk"}))
             else:
                 self._backlog[at][3]["bytes"] += size
+
+    def _sweep(self) -> None:
+        """Forget channels that both began and ended while the disk refused: a relay may have them for days."""
+        closed = {channel for _, kind, channel, _ in self._backlog if kind == "close"}
+        passed = {channel for _, kind, channel, _ in self._backlog if kind == "open" and channel in closed}
+        self._backlog = [entry for entry in self._backlog if entry[2] not in passed]
+        self._open_gaps.clear()
+        self._sweep_at = max(SWEEP, 2 * len(self._backlog))
 
     def _suspended(self, why: str) -> None:
         if not self._complained:

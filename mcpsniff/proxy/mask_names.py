@@ -1,0 +1,84 @@
+"""Which names announce a secret: of options, variables, headers, query keys, and members of forms and JSON texts."""
+
+from typing import Final
+
+_ENDINGS: Final = (
+    "apikey",
+    "accesskey",
+    "accesskeyid",
+    "secretkey",
+    "privatekey",
+    "authkey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "connectionstring",
+)
+"""A name that ends so, written in any way (``--api-key``, ``MY_API_KEY``, ``apiKey``), has a secret for a value."""
+_WORDS: Final = frozenset(
+    ["pass", "pwd", "pat", "auth", "authorization", "bearer", "credential", "credentials", "cookie"]
+)
+"""Likewise a name whose last word is one of these."""
+
+_PLACES: Final = ("pagetoken", "nexttoken", "continuationtoken", "progresstoken", "synctoken")
+"""Tokens that say where one is, and open nothing."""
+_OAUTH: Final = frozenset(
+    ["code", "codeverifier", "authorizationcode", "devicecode", "usercode", "assertion", "clientassertion", "jwt"]
+)
+"""What else is a secret in the forms and JSON texts of OAuth (RFC 6749, 7521, 7523, 7636, 8628), without ``_``."""
+_KEYS: Final = frozenset(["key", "sig", "signature", "samlresponse", "xamzsignature"])
+"""What else is one in the query or fragment of a URL."""
+
+_HEADERS: Final = frozenset(["dpop", "cookie2", "setcookie2", "authentication"])
+_HEADER_ENDINGS: Final = ("subscriptionkey", "functionskey", "masterkey", "jwtassertion")
+_OTHER_HEADERS: Final = ("mcp-", "sec-", "access-control-")
+"""Headers that begin so hold no credentials: ``Mcp-Session-Id`` is needed for pairing, ``Mcp-Param-*`` repeats what
+stands in the body, and the others are for browsers."""
+_URL_HEADERS: Final = frozenset(
+    [
+        *("location", "content-location", "referer", "refresh", "link"),
+        *("x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri", "x-forwarded-url"),
+    ]
+)
+
+
+def is_telling(name: str) -> bool:
+    """Say whether a name's value is a secret. The end decides: ``max-tokens`` and ``token-limit`` say nothing."""
+    words = name.lower().lstrip("-").replace(".", "-").replace("_", "-").split("-")
+    return words[0] != "no" and (words[-1] in _WORDS or "".join(words).endswith(_ENDINGS))
+
+
+def is_telling_key(name: str) -> bool:
+    """Say whether the value of a key in the query or fragment of a URL is a secret."""
+    return is_telling_member(name) or _joined(name) in _KEYS
+
+
+def is_telling_member(name: str) -> bool:
+    """Say whether the value of a form's field, or of a member at the top of a JSON text, is a secret."""
+    joined = _joined(name)
+    return joined in _OAUTH or (is_telling(name) and not joined.endswith(_PLACES))
+
+
+def is_credential_header(name: str) -> bool:
+    """Say whether a header's value is a secret, but for the word of an authentication scheme."""
+    lowered = name.lower()
+    if lowered.startswith(_OTHER_HEADERS):
+        return False
+    joined = _joined(lowered)
+    return joined in _HEADERS or joined.endswith(_HEADER_ENDINGS) or is_telling(lowered)
+
+
+def has_scheme(name: str) -> bool:
+    """Say whether the value of a credential header may begin with the word of an authentication scheme."""
+    return _joined(name).endswith(("authorization", "auth", "authentication"))
+
+
+def is_url_header(name: str) -> bool:
+    """Say whether a header's value is, or contains, a URL that may have secrets in its query or fragment."""
+    return name.lower() in _URL_HEADERS
+
+
+def _joined(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(".", "")
