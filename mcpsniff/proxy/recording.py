@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mcpsniff.proxy.mask import Masker
     from mcpsniff.proxy.storing import Writer
 
+ADDRESSES: "Final" = frozenset({"upstream", "listen"})
+"""Facts of a capture that are URLs, with what their queries may hold."""
 FLUSH: "Final" = 2.0
 """Seconds that the end of a session waits for a slow disk."""
 
@@ -83,12 +85,21 @@ class Recording:
         lost = self._storing.finish(FLUSH)
         if lost:
             say(f"{lost} bytes of this session are not in the capture")
-        if not os.path.exists(self.path):
+        if not self._is_there():
             from mcpsniff.capture.labels import shown
 
             say(f"the capture {shown(self.path)} was removed or moved while it was written")
         elif not self._options["no_transcript"]:
             write_transcript(self.path)
+
+    def _is_there(self) -> bool:
+        """Say whether there is a capture: its first part, or a later one where that went because of the limit."""
+        assert self.path is not None
+        if os.path.exists(self.path):
+            return True
+        from mcpsniff.capture.reader import part_numbers
+
+        return bool(part_numbers(self.path))
 
     def _masker(self) -> "Masker":
         """Make what keeps secrets out of a capture of HTTP; runs in the storing thread."""
@@ -97,21 +108,35 @@ class Recording:
 
         return Masker(lambda: store_salt(self._options["dir"], say))
 
-    def _writer(self, descriptor: int, path: str, facts: "dict[str, object]") -> "Writer":
+    def _writer(self, descriptor: int, path: str, facts: "dict[str, Any]") -> "Writer":
         """Make the writer; runs in the storing thread, which loads orjson and the rest."""
+        from mcpsniff.capture.ceiling import Ceiling
         from mcpsniff.capture.writer import CaptureWriter, new_run_id, rfc3339
         from mcpsniff.proxy.mask_argv import mask_argv
 
         started = self.recorder.started_ns
+        if not self._options["keep_secrets"]:
+            facts = {name: mask_argv([fact])[0] if name in ADDRESSES else fact for name, fact in facts.items()}
         header = {
             "run": new_run_id(started // 1_000_000),
             "started": rfc3339(started),
             "transport": self._transport,
-            "argv": self._argv if self._options["keep_secrets"] else mask_argv(self._argv),
+            **({"argv": self._argv if self._options["keep_secrets"] else mask_argv(self._argv)} if self._argv else {}),
             "by": f"mcpsniff {__version__}",
             **facts,
         }
-        return CaptureWriter(descriptor, path, header)
+        size, age, limit = (self._options.get(name) for name in ("rotate_size", "rotate_every", "max_size"))
+        return CaptureWriter(
+            descriptor,
+            path,
+            header,
+            part_limit=None if size is None else int(size),
+            part_age=None if age is None else int(age * 1_000_000),
+            ceiling=None if limit is None else Ceiling(path, int(limit), lambda: self._say_limit(int(limit))),
+        )
+
+    def _say_limit(self, limit: int) -> None:
+        say(f"the capture has reached its limit of {limit:,} bytes (--max-size): from now on its oldest parts go")
 
 
 def write_transcript(capture: str) -> None:
@@ -122,19 +147,24 @@ def write_transcript(capture: str) -> None:
     from mcpsniff.capture.store import SUFFIX
 
     target = capture.removesuffix(SUFFIX) + ".md"
-    # -P: the server's working folder is no place to import from.
-    command = [sys.executable, "-P", "-m", "mcpsniff", "show", capture, "--format", "markdown", "-o", target]
+    command, environment = ourselves("mcpsniff", "show", capture, "--format", "markdown", "-o", target)
     streams = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-    environment = dict(os.environ)
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if os.path.basename(root) not in {"site-packages", "dist-packages"}:
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH")]))
     try:
         os.posix_spawnp(
             "nice", ["nice", "-n", "10", *command], environment, file_actions=streams, setsid=True, setsigdef=()
         )
     except (OSError, NotImplementedError) as error:
         say(f"no transcript: {error}")
+
+
+def ourselves(module: str, *words: str) -> "tuple[list[str], dict[str, str]]":
+    """Return the command line and the environment of a process that runs ``module`` of this package."""
+    environment = dict(os.environ)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if os.path.basename(root) not in {"site-packages", "dist-packages"}:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH")]))
+    # -P: the working folder is no place to import from.
+    return [sys.executable, "-P", "-m", module, *words], environment
 
 
 def _silent(_text: str) -> None:

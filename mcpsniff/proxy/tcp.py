@@ -58,7 +58,6 @@ def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
     except Exception as error:  # noqa: BLE001 - a bug of ours: no traceback reaches the user
         say(f"internal error: {error!r}")
     finally:
-        sys.stdout.flush()
         os._exit(status)
 
 
@@ -106,15 +105,14 @@ class _Session:
             upstream = listener.upstream
             recording.start(upstream=upstream.url, listen=listener.address)
             if quiet:
-                sys.stdout.write(f"{listener.address}\n")
                 continue
-            sys.stderr.write(f"mcpsniff: give the client {listener.address} in the place of {shown(upstream.url)}\n")
+            _tell(2, f"mcpsniff: give the client {listener.address} in the place of {shown(upstream.url)}\n")
             if listener.listens_to_others:
                 who = "whoever reaches this machine"
-                sys.stderr.write(f"mcpsniff: warning: {who} can use {shown(upstream.origin)} through that port\n")
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if not quiet:
+                _tell(2, f"mcpsniff: warning: {who} can use {shown(upstream.origin)} through that port\n")
+        if quiet:
+            _tell(1, "".join([f"{listener.address}\n" for listener in self._listeners]))
+        else:
             from mcpsniff.proxy.liveview import LiveView
 
             paths = [recording.path for recording in self._recordings if recording.path is not None]
@@ -207,6 +205,14 @@ def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Li
 
             raise UsageError(cannot_listen(host, port, error)) from None
     return listeners
+
+
+def _tell(descriptor: int, text: str) -> None:
+    """Write what must not get lost, unless nobody is there."""
+    rest = text.encode("utf-8", "backslashreplace")
+    with suppress(OSError):
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
 
 
 def _make_room() -> None:

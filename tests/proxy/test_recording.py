@@ -15,7 +15,7 @@ import pytest
 from mcpsniff.capture.writer import CaptureWriter
 from mcpsniff.proxy.recorder import CHUNK, OVERHEAD, Recorder
 from mcpsniff.proxy.recording import write_transcript
-from mcpsniff.proxy.storing import FIRST_PAUSE, Storing
+from mcpsniff.proxy.storing import FIRST_PAUSE, SWEEP, Storing
 from tests.proxy.wrapped import REPO, Captured, environment, wait_for
 
 HEADER = {"run": "R", "started": "2026-11-29T10:00:00.000000Z"}
@@ -166,6 +166,29 @@ def test_a_refusing_disk_is_said_once_and_left_alone_for_a_while() -> None:
     ]
     assert len(said) == 1
     assert recorder.waiting() == 0
+
+
+def test_a_disk_that_refuses_for_days_costs_no_memory_for_connections_that_ended() -> None:
+    recorder, writer = Recorder(), Memory()
+    storing, _ = store(recorder, writer)
+    storing._writer = writer
+    writer.room = 0
+    recorder.mark("open", 0, {"kind": "tcp"})
+    for number in range(1, 10_000):
+        recorder.mark("open", number, {"kind": "tcp"})
+        note(recorder, number, b"xy")
+        recorder.mark("close", number, {"how": "eof"})
+        storing._store(recorder.take()[0])
+        note(recorder, 0, b"x")
+    assert len(storing._backlog) < SWEEP + 10
+    writer.room, storing._retry_at = float("inf"), 0.0
+    storing._store(recorder.take()[0])
+    told = {channel for _, kind, channel, _ in writer.records if kind == "open"}
+    ended = {channel for _, kind, channel, _ in writer.records if kind == "close"}
+    assert told == ended | {0}
+    gaps = [body["bytes"] for _, kind, channel, body in writer.records if (kind, channel) == ("gap", 0)]
+    assert sum(gaps) == 9998
+    assert storing._lost == 3 * 9999 - 1
 
 
 def test_the_pause_grows_while_the_disk_refuses() -> None:
