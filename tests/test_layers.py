@@ -16,7 +16,7 @@ def test_data_flows_one_way() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("module", ["mcpsniff.proxy.stdio", "mcpsniff.__main__"])
+@pytest.mark.parametrize("module", ["mcpsniff.proxy.stdio", "mcpsniff.proxy.tcp", "mcpsniff.__main__"])
 def test_a_module_of_the_wire_process_loads_nothing_heavy(module: str) -> None:
     """Start-up stands in front of every server that a client launches."""
     if not (REPO / (module.replace(".", "/") + ".py")).exists():
