@@ -7,9 +7,9 @@ the first paragraph states the fault, the second why it matters, the third (``Fi
     @check("MCP101", "stdio-not-json", on=Message, when=("not-json",), severity=ERROR, group=FRAMING, spec="...")
     def stdio_not_json(message: Message, conversation: Conversation) -> Verdict:
 
-``when`` names the flaws, facts and (for exchanges) states that call the check, ``methods`` the methods of messages,
-``over`` the size of frames; without any of them every item of the type does. Blame falls on the sender of the bytes
-unless the check says otherwise. A check that raises is switched off for the run and reported once as MCP901; the
+``when`` names the flaws, facts and (for exchanges, also of HTTP) states that call the check, ``methods`` the methods of
+messages, ``over`` the size of frames; without any of them every item of the type does. Blame falls on the sender of the
+bytes unless the check says otherwise. A check that raises is switched off for the run and reported once as MCP901; the
 others do not notice.
 """
 
@@ -21,6 +21,7 @@ from typing import Any, Final
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import StillOpen, StillRunning
 from mcpsniff.protocol.exchanges import Exchange
+from mcpsniff.protocol.http import Http, NamedEvent
 from mcpsniff.protocol.message import RESPONSE, Message
 from mcpsniff.protocol.reading import TOO_DEEP
 from mcpsniff.protocol.revisions import METHODS, is_within
@@ -42,6 +43,7 @@ FRAMING: Final = "framing"
 JSONRPC: Final = "jsonrpc"
 LIFECYCLE: Final = "lifecycle"
 ORDERING: Final = "ordering"
+HTTP: Final = "http"
 FEATURES: Final = "features"
 TIMING: Final = "timing"
 RECORDER: Final = "recorder"
@@ -103,6 +105,10 @@ class Check:
     """True if the check may judge a frame of which the observer has only a part."""
     over: int | None = None
     """A check of frames: called only for those with a payload of more bytes than this."""
+    http: str | None = None
+    """A check of messages: called for every one of this direction that HTTP carries."""
+    once: bool = False
+    """True if the check speaks only once in a conversation: of a habit, not of a slip."""
 
     @property
     def doc(self) -> str:
@@ -142,6 +148,8 @@ def check(
     framing: str | None = None,
     in_part: bool = False,
     over: int | None = None,
+    http: str | None = None,
+    once: bool = False,
 ) -> Callable[[Callable[[Any, Conversation], Verdict]], Callable[[Any, Conversation], Verdict]]:
     """Register the decorated function as a check. Raises ValueError if the code or the name is taken."""
 
@@ -164,6 +172,8 @@ def check(
             framing,
             in_part,
             over,
+            http,
+            once,
         )
         return function
 
@@ -178,6 +188,8 @@ TELLING_MEMBERS: Final = {"tools": "tools/list"}
 
 LATER: Final = 1_000
 """``k`` of findings that time adds to an event which was judged already."""
+BESIDE: Final = 100
+"""``k`` of findings on a frame together with what carried it."""
 
 
 class Runner:
@@ -189,6 +201,7 @@ class Runner:
         self._by_word: dict[tuple[type, str], list[Check]] = {}
         self._by_method: dict[str, list[Check]] = {}
         self._by_size: list[Check] = []
+        self._over_http: dict[str, list[Check]] = {}
         self._smallest: float = float("inf")
         for one in REGISTRY.values() if checks is None else checks:
             self._index(one)
@@ -201,7 +214,9 @@ class Runner:
         if one.over is not None:
             self._by_size.append(one)
             self._smallest = min(self._smallest, one.over)
-        if not one.when and not one.methods and one.over is None:
+        if one.http is not None:
+            self._over_http.setdefault(one.http, []).append(one)
+        if not one.when and not one.methods and one.over is None and one.http is None:
             self._always.setdefault(one.on, []).append(one)
 
     def message(self, message: Message, conversation: Conversation) -> list[Finding]:
@@ -213,6 +228,8 @@ class Runner:
         if message.flaws or message.facts:
             words = [*message.flaws, *(fact.name for fact in message.facts)]
             called = [*called, *(one for word in words for one in self._by_word.get((Message, word), ()))]
+        if message.http is not None:
+            called = [*called, *self._over_http.get(message.direction, ())]
         if not called:
             return []
         return self._run(called, message, conversation, message.n, message.t, message.frame, message.revision)
@@ -237,6 +254,16 @@ class Runner:
         revision = getattr(item, "revision", conversation.revision)
         return self._run(called, item, conversation, at, t, None, revision) if called else []
 
+    def http(self, event: Http, conversation: Conversation) -> list[Finding]:
+        """Findings on an HTTP exchange: checks without ``when`` see its first event only, where the heads are known."""
+        called = self._always.get(Http, []) if event.is_first else []
+        words = [event.state, *(fact.name for fact in event.facts), *event.flaws]
+        called = [*called, *(one for word in words for one in self._by_word.get((Http, word), ()))]
+        if not called:
+            return []
+        revision = conversation.revision or event.exchange.version
+        return self._run(called, event, conversation, event.n, event.t, None, revision)
+
     def _run(  # noqa: PLR0917
         self,
         called: Iterable[Check],
@@ -249,7 +276,7 @@ class Runner:
     ) -> list[Finding]:
         findings: list[Finding] = []
         ran: set[str] = set()
-        first = LATER if isinstance(item, StillOpen | StillRunning) else 0
+        first = LATER if isinstance(item, StillOpen | StillRunning) else BESIDE if isinstance(item, NamedEvent) else 0
         unseen = bool(frame is not None and frame.flaws and not _UNSEEN.isdisjoint(frame.flaws)) or bool(
             isinstance(item, Message) and item.flaws and not _UNSEEN.isdisjoint(item.flaws)
         )
@@ -261,7 +288,11 @@ class Runner:
                 continue
             if (one.since or one.until) and not is_within(revision, one.since, one.until):
                 continue
+            if one.once and one.code in conversation.told:
+                continue
             for hit in self._ask(one, item, conversation):
+                if one.once:
+                    conversation.told.add(one.code)
                 findings.append(self._finding(one, hit, item, frame, at, first + len(findings), t))
         return findings
 
@@ -328,6 +359,13 @@ def load() -> dict[str, Check]:
         ending,
         features,
         framing,
+        http_events,
+        http_framing,
+        http_headers,
+        http_origin,
+        http_sessions,
+        http_statuses,
+        http_streams,
         jsonrpc,
         lifecycle,
         ordering,

@@ -210,7 +210,7 @@ def request_unanswered(exchange: Exchange, conversation: Conversation) -> Verdic
     Fix: Answer every request, with an error where there is nothing else to say, also when a handler raises. Who gives
     up on a request of its own sends notifications/cancelled before it leaves.
     """
-    if exchange.unseen or not conversation.closed_at:
+    if exchange.unseen or exchange.is_refused or not conversation.closed_at:
         return None
     if exchange.method == LISTEN or exchange.method.startswith("notifications/"):
         return None

@@ -9,14 +9,17 @@ The life of a conversation is a table (MCP lifecycle page of each revision):
 ``unknown`` is the state of a conversation that the capture joined late; nothing is concluded from what it lacks.
 """
 
+from collections import OrderedDict
 from typing import Any, Final
 
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.exchanges import OTHER, Exchange
 from mcpsniff.protocol.message import ERROR, NOTIFICATION, REQUEST, RESPONSE, Fact, Message
+from mcpsniff.protocol.param_headers import ParamHeader, learn
 from mcpsniff.protocol.revisions import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
+    LEGACY,
     PROTOCOL_VERSION_KEY,
     SERVER_INFO_KEY,
     is_published,
@@ -64,9 +67,15 @@ GOODBYE_US: Final = 2_000_000
 class Conversation:
     """What is known of one conversation so far. Checks read it; only the decoder feeds it."""
 
-    def __init__(self, number: int, *, joined_late: bool = False) -> None:
+    def __init__(self, number: int, *, joined_late: bool = False, over_http: bool = False) -> None:
         self.number = number
         self.joined_late = joined_late
+        self.over_http = over_http
+        """True where messages come on several connections, whose order among each other says little."""
+        self.session_id: str | None = None
+        """Over HTTP: the session id that the server gave, or that the client named first."""
+        self.endpoint: str | None = None
+        """Over HTTP+SSE: path and query to which the client is to send its messages."""
         self.state = UNKNOWN if joined_late else CLOSED
         self.era: str | None = None
         self.requested_revision: str | None = None
@@ -79,14 +88,21 @@ class Conversation:
         self.client_capabilities: dict[str, Any] | None = None
         self.server_capabilities: dict[str, Any] | None = None
         self.instructions: str | None = None
+        self.is_served = False
+        """True once the server has answered anything with a result."""
         self.initialize_answered = False
         """True once the server has answered ``initialize`` with a result."""
+        self.agreed_at: int | None = None
+        """When it did so last, in microseconds."""
         self.initialized = False
         """True once the client has sent ``notifications/initialized``, be it too early."""
         self.early_requests = 0
         """Requests of the client before ``initialize`` (pings and probes aside)."""
         self.unconfirmed_requests = 0
         """Requests of the client between the result of ``initialize`` and ``notifications/initialized``."""
+        self.unconfirmed_since: int | None = None
+        """When the first of those was sent, in microseconds."""
+        self.told_unconfirmed = False
         self.initialize_at: int | None = None
         """When the latest ``initialize`` was sent, in microseconds."""
         self.closed_at: dict[str, int] = {}
@@ -97,6 +113,10 @@ class Conversation:
         """How the server's process ended, or why it could not be started."""
         self.frame_flaws: set[tuple[int, str]] = set()
         """Channel and flaw of every frame so far; some flaws are worth a word only once per channel."""
+        self.param_headers: OrderedDict[str, tuple[ParamHeader, ...]] = OrderedDict()
+        """In 2026-07-28: the headers for which tools ask, by tool."""
+        self.told: set[str] = set()
+        """Codes of the checks that speak only once, and have."""
 
     def govern(self, message: Message) -> str | None:
         """The revision that governs ``message``; None when nothing has settled it."""
@@ -137,11 +157,17 @@ class Conversation:
             return ()
         if not self.initialize_answered:
             return (Fact("before-initialize-result", t=self.initialize_at),)
+        if self.over_http:  # the notification may be on its way on another connection
+            since, told = self.unconfirmed_since, self.told_unconfirmed
+            if since is None or told or message.t - since <= CROSSING_US:
+                return ()
+            self.told_unconfirmed = True
+            return (Fact("before-initialized"),)
         return () if self.unconfirmed_requests else (Fact("before-initialized"),)
 
     def _after_close(self, message: Message) -> tuple[Fact, ...]:
         """A message on a stream that has ended, or to somebody who has left some time ago."""
-        if UNTERMINATED in message.frame.flaws or message.batch is not None:
+        if UNTERMINATED in message.frame.flaws or message.batch is not None or self.over_http:
             return ()  # its bytes came before the end; for the elements of a batch the batch stands
         own = self.closed_at.get(message.direction)
         if own is not None:
@@ -181,6 +207,31 @@ class Conversation:
             self.process_end = close
         self._enter("end")
 
+    def join_late(self) -> None:
+        """What was said before is not in the capture."""
+        self.joined_late = True
+        if self.state == CLOSED:
+            self.state = UNKNOWN
+
+    def leave(self, t: int, by: str | None) -> None:
+        """Over HTTP: the session has ended at ``t``, by the ``client`` or the ``server``; None if that is not known."""
+        self.closed_at.setdefault("s2c" if by == "server" else "c2s", t)
+        if by == "client" and self.client_left_at is None:
+            self.client_left_at = t
+        self._enter("end")
+
+    def assume(self, revision: str | None) -> None:
+        """Over HTTP: a request names ``revision``, which counts where nothing better is known."""
+        if self.revision is None and self.state == UNKNOWN and revision in LEGACY:
+            self.era = LEGACY_ERA
+            self._settle(revision)
+
+    def be_modern(self) -> None:
+        """Over HTTP: a request says by its headers alone that it is one of 2026-07-28."""
+        if self.era is None:
+            self.era = MODERN_ERA
+            self._enter("modern-request")
+
     @property
     def client_left_first(self) -> bool:
         """True if the client ended the session while the server's output had not ended yet."""
@@ -201,7 +252,8 @@ class Conversation:
         elif message.method == "initialize":
             self.era = LEGACY_ERA
             self.initialize_at = message.t
-            self.initialize_answered = self.initialized = False
+            self.initialize_answered = self.initialized = self.told_unconfirmed = False
+            self.unconfirmed_since = None
             self.requested_revision = _text(message.params.get("protocolVersion"))
             self.client_info = _object(message.params.get("clientInfo"))
             self.client_capabilities = _object(message.params.get("capabilities"))
@@ -211,6 +263,8 @@ class Conversation:
                 self.early_requests += 1
             elif self.state == HANDSHAKE and self.initialize_answered:
                 self.unconfirmed_requests += 1
+                if self.unconfirmed_since is None:
+                    self.unconfirmed_since = message.t
 
     def _modern_request(self, meta: Any) -> None:
         if self.era == LEGACY_ERA and self.initialize_answered:
@@ -225,8 +279,11 @@ class Conversation:
 
     def _result(self, message: Message, method: str) -> None:
         result = message.result
+        if message.direction == "s2c":
+            self.is_served = True
         if method == "initialize":
             self.initialize_answered = True
+            self.agreed_at = message.t
             self._settle(_text(result.get("protocolVersion")))
             self.server_info = _object(result.get("serverInfo"))
             self.server_capabilities = _object(result.get("capabilities"))
@@ -236,6 +293,8 @@ class Conversation:
         elif method == "server/discover":
             self.server_capabilities = _object(result.get("capabilities"))
             self.instructions = _text(result.get("instructions"))
+        elif method == "tools/list" and self.era == MODERN_ERA:
+            learn(self.param_headers, result.get("tools"))
         if self.era == MODERN_ERA:
             self.server_info = _object(message.meta.get(SERVER_INFO_KEY)) or self.server_info
 

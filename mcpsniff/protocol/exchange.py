@@ -55,8 +55,19 @@ class Exchange:
     """The answer that came after the cancel."""
     predecessor: "Exchange | None" = None
     """A cancelled exchange with the same id, whose answer may still come."""
+    http: int | None = None
+    """Over HTTP: the number of the HTTP exchange that carried the request."""
+    connection: int | None = None
+    """Over HTTP: the connection that carried the request."""
+    status: int | None = None
+    """Over HTTP: the status of the response to the request that carried it, once there is one."""
     n: int = 0
     t: int = 0
+
+    @property
+    def is_refused(self) -> bool:
+        """True if HTTP refused the request that carried it: the peer behind it need not have seen the message."""
+        return self.status is not None and self.status >= 400
 
     @property
     def latency_us(self) -> int | None:

@@ -13,13 +13,11 @@ What cannot be said of a message alone (this answer is the second one, nobody as
 as a `Fact`; whether that is a fault is for the checks to say.
 """
 
-import json
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain
 from typing import Final
 
+from mcpsniff.protocol.asker import Asker
 from mcpsniff.protocol.exchange import (
     ABANDONED,
     ANSWERED,
@@ -33,12 +31,10 @@ from mcpsniff.protocol.exchange import (
     target_of,
     token_key,
 )
-from mcpsniff.protocol.finished import Finished
+from mcpsniff.protocol.finished import WINDOW, SharedWindow
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Fact, IdKey, Message
-from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.reading import DUPLICATE_KEY
 from mcpsniff.protocol.revisions import LEGACY
-from mcpsniff.protocol.tokens import ProgressTokens
 
 __all__ = [
     "ABANDONED",
@@ -51,6 +47,7 @@ __all__ = [
     "STATES",
     "Exchange",
     "Exchanges",
+    "Watch",
     "target_of",
     "token_key",
 ]
@@ -58,43 +55,33 @@ __all__ = [
 OPEN_LIMIT: Final = 100_000
 """Open requests per direction that are remembered; beyond it the oldest is given up as abandoned."""
 
-OVERRIDDEN_LIMIT: Final = 1_000
-"""Ids that a second id in the same request overrides, as far as they are remembered."""
-
 MADE_UP_IDS: Final = frozenset({"server-error"})
 """Ids that a server invents for an error it cannot correlate (Python SDK 1.x)."""
 
 _PARSE_ERROR: Final = -32700
 
 
-class Asker:
-    """One side's own requests: those that are open, those that have ended, and what was lost of them."""
-
-    def __init__(self) -> None:
-        self.open: OrderedDict[IdKey, list[Exchange]] = OrderedDict()
-        """By id; nearly always one each, so a list, which is a tenth of a deque."""
-        self.open_count = 0
-        self.finished: Finished[IdKey, Exchange] = Finished()
-        self.tokens = ProgressTokens()
-        self.overridden: OrderedDict[IdKey, Exchange] = OrderedDict()
-        self.is_whole = True
-        """False once bytes of this side were lost, or the capture began in the middle: requests may be missing."""
-        self.last: Message | None = None
-        self.owed_errors = False
-        """True while something of this side that has no usable id may still be refused."""
-
-    def waiting(self) -> Iterator[Exchange]:
-        """All open exchanges."""
-        return chain.from_iterable(self.open.values())
+type Watch = OrderedDict[int, Exchange]
+"""The open exchanges whose silence has not been reported, by request; the one that has been silent longest first."""
 
 
 class Exchanges:
-    """The exchanges of one conversation, in both directions."""
+    """The exchanges of one conversation, in both directions.
 
-    def __init__(self, *, joined_late: bool = False, open_limit: int = OPEN_LIMIT) -> None:
+    ``watch`` and ``window`` are given where conversations share them.
+    """
+
+    def __init__(
+        self,
+        *,
+        joined_late: bool = False,
+        open_limit: int = OPEN_LIMIT,
+        watch: Watch | None = None,
+        window: int | SharedWindow = WINDOW,
+    ) -> None:
         self._open_limit = open_limit
-        self._sides = {"c2s": Asker(), "s2c": Asker()}
-        self._waiting: OrderedDict[int, Exchange] = OrderedDict()
+        self._sides = {"c2s": Asker(window), "s2c": Asker(window)}
+        self._waiting: Watch = OrderedDict() if watch is None else watch
         for side in self._sides.values():
             side.is_whole = not joined_late
 
@@ -126,7 +113,7 @@ class Exchanges:
         side.owed_errors = True
         for exchange in chain(side.waiting(), self._sides[OTHER[direction]].waiting()):
             exchange.unseen = True
-        self._waiting.clear()
+            self._waiting.pop(exchange.request, None)
 
     def open_requests(self, direction: str) -> int:
         """How many requests of that direction wait for an answer that was not lost."""
@@ -143,16 +130,6 @@ class Exchanges:
         """All open exchanges, in order of their requests."""
         both = chain.from_iterable(side.waiting() for side in self._sides.values())
         return sorted(both, key=lambda exchange: exchange.request)
-
-    def oldest_sign_of_life(self) -> int | None:
-        """When the exchange that has been silent longest was last heard of; None if none is waited for."""
-        for exchange in self._waiting.values():
-            return exchange.t_alive
-        return None
-
-    def pop_silent(self) -> Exchange:
-        """Take the exchange that has been silent longest off the watch; it is reported once."""
-        return self._waiting.popitem(last=False)[1]
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -176,7 +153,7 @@ class Exchanges:
         self._enter(message, exchange, side)
         side.tokens.offer(message, exchange)
         if DUPLICATE_KEY in message.flaws:
-            _remember_overridden(message, exchange, side)
+            side.remember_overridden(message, exchange)
         self._waiting[exchange.request] = exchange
         if side.open_count <= self._open_limit:
             return []
@@ -192,7 +169,7 @@ class Exchanges:
         if queue is not None:
             before = queue[-1]  # all others are ambiguous since it came
             before.ambiguous = exchange.ambiguous = True
-            message.facts += (Fact("id-reused" if before.unseen else "id-open", before.request),)
+            self._tell_reuse(message, "id-reused" if before.unseen else "id-open", before)
             queue.append(exchange)
             return
         side.open[key] = [exchange]
@@ -200,7 +177,10 @@ class Exchanges:
             ended = side.finished.get(key)
             if ended is not None and ended.state == CANCELLED and ended.late is None:
                 exchange.predecessor, exchange.ambiguous = ended, True
-            message.facts += (Fact("id-reused", None if ended is None else ended.request),)
+            self._tell_reuse(message, "id-reused", ended)
+
+    def _tell_reuse(self, message: Message, name: str, earlier: Exchange | None) -> None:
+        message.facts += (Fact(name, None if earlier is None else earlier.request),)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
@@ -209,17 +189,23 @@ class Exchanges:
         if message.key is None:
             self._uncorrelated(message, asker)
             return []
-        exchange = _waited_for(message, message.key, asker)
+        exchange = self._waited_for(message, message.key, asker)
         if exchange is None:
             self._unexpected(message, message.key, asker)
             return []
-        if exchange.ambiguous:
+        if exchange.ambiguous and not self._is_certain(message, exchange):
             message.facts += (Fact("ambiguous", exchange.request),)
         message.link = exchange
         exchange.response = message.n
         self._end(exchange, _state_after(message, exchange), message.t, message)
         asker.tokens.watch_task(message, exchange)
         return [exchange]
+
+    def _waited_for(self, message: Message, key: IdKey, asker: Asker) -> Exchange | None:
+        return asker.waited_for(message, key)
+
+    def _is_certain(self, message: Message, exchange: Exchange) -> bool:  # noqa: ARG002 - over HTTP more is known
+        return False
 
     def _unexpected(self, message: Message, key: IdKey, asker: Asker) -> None:
         """An answer that no open request waits for: late, second, misspelt, misdirected or out of nowhere."""
@@ -319,7 +305,8 @@ class Exchanges:
         if not queue:
             del side.open[exchange.key]
         side.open_count -= 1
-        side.finished.add(exchange.key, exchange)
+        if not exchange.is_refused:  # nobody has seen that id
+            side.finished.add(exchange.key, exchange)
         side.tokens.ended(exchange, answer)
         self._waiting.pop(exchange.request, None)
 
@@ -331,36 +318,6 @@ def _state_after(message: Message, exchange: Exchange) -> str:
     if message.result.get("resultType") == "input_required" and exchange.revision not in LEGACY:
         return INPUT_REQUIRED
     return ANSWERED
-
-
-def _waited_for(message: Message, key: IdKey, asker: Asker) -> Exchange | None:
-    """The open request that ``message`` answers, if need be by an id that a second one in the request overrides."""
-    queue = asker.open.get(key)
-    if queue is not None:
-        return queue[0]
-    exchange = asker.overridden.get(key)
-    if exchange is None or exchange.state != OPEN:
-        return None
-    message.facts += (Fact("overridden-id", exchange.request),)
-    return exchange
-
-
-def _remember_overridden(message: Message, exchange: Exchange, side: Asker) -> None:
-    for key in overridden_ids(message):
-        side.overridden[key] = exchange
-        if len(side.overridden) > OVERRIDDEN_LIMIT:
-            side.overridden.popitem(last=False)
-
-
-def overridden_ids(message: Message) -> list[IdKey]:
-    """The ids that a message names before the one that counts, as pairing compares them."""
-    text = message.raw.decode(errors="replace")
-    found = []
-    for name, start, stop in outline(text).members:
-        if name == '"id"':
-            with suppress(ValueError, RecursionError):
-                found.append(token_key(json.loads(text[start:stop])))
-    return [key for key in found if key is not None and key != message.key]
 
 
 def _closes_a_request(message: Message) -> bool:

@@ -5,8 +5,8 @@ session); other ids in a window of the latest. What fell out of the window is fo
 """
 
 from bisect import bisect_right
-from collections import OrderedDict
-from typing import Final
+from collections import OrderedDict, deque
+from typing import Any, Final
 
 WINDOW: Final = 10_000
 
@@ -48,22 +48,48 @@ class IntegerRanges:
                 del starts[0], stops[0]
 
 
-class Finished[Key, Value]:
-    """The latest finished keys with what became of them, and all finished integers."""
+class SharedWindow:
+    """One window for many tables: what was remembered first goes first, whichever table it is in."""
 
-    def __init__(self, window: int = WINDOW) -> None:
+    def __init__(self, limit: int = WINDOW) -> None:
+        self._entries: deque[tuple[Finished[Any, Any], Any, Any]] = deque()
+        self._limit = limit
+
+    def add(self, table: "Finished[Any, Any]", key: Any, value: Any) -> None:
+        """``table`` remembers what became of ``key``."""
+        self._entries.append((table, key, value))
+        if len(self._entries) > self._limit:
+            first, oldest, what = self._entries.popleft()
+            first.forget(oldest, what)
+
+
+class Finished[Key, Value]:
+    """The latest finished keys with what became of them, and all finished integers.
+
+    The window is ``window`` keys, or one that several tables share.
+    """
+
+    def __init__(self, window: int | SharedWindow = WINDOW) -> None:
         self._recent: OrderedDict[Key, Value] = OrderedDict()
-        self._integers = IntegerRanges(window)
-        self._window = window
+        self._shared = window if isinstance(window, SharedWindow) else None
+        self._window = window if isinstance(window, int) else WINDOW
+        self._integers = IntegerRanges(self._window)
 
     def add(self, key: Key, value: Value) -> None:
         """Remember that ``key`` is finished."""
         self._recent[key] = value
         self._recent.move_to_end(key)
-        if len(self._recent) > self._window:
+        if self._shared is not None:
+            self._shared.add(self, key, value)
+        elif len(self._recent) > self._window:
             self._recent.popitem(last=False)
         if isinstance(key, int):
             self._integers.add(key)
+
+    def forget(self, key: Key, value: Value) -> None:
+        """What became of ``key`` is no longer worth its place, unless something else has become of it since."""
+        if self._recent.get(key) is value:
+            del self._recent[key]
 
     def get(self, key: Key) -> Value | None:
         """What became of ``key``, if that is still known."""

@@ -8,6 +8,7 @@ from mcpsniff.wire.frames import Frame, Span
 
 if TYPE_CHECKING:
     from mcpsniff.protocol.exchanges import Exchange
+    from mcpsniff.protocol.http import HttpExchange
 
 REQUEST: Final = "request"
 NOTIFICATION: Final = "notification"
@@ -60,6 +61,8 @@ class Message:
     facts: tuple[Fact, ...] = ()
     link: "Exchange | None" = None
     """The exchange this message belongs to."""
+    http: "HttpExchange | None" = None
+    """Over HTTP: the HTTP exchange that carried it, in its request or in its response."""
 
     @property
     def exchange(self) -> int | None:

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Final
 
 from mcpsniff.protocol.exchange import Exchange, token_key
-from mcpsniff.protocol.finished import WINDOW, Finished
+from mcpsniff.protocol.finished import WINDOW, Finished, SharedWindow
 from mcpsniff.protocol.message import NOTIFICATION, IdKey, Message
 from mcpsniff.protocol.revisions import R_2025_11_25
 
@@ -20,9 +20,9 @@ TERMINAL: Final = frozenset({"completed", "failed", "cancelled"})
 class ProgressTokens:
     """The progress tokens that one side has offered."""
 
-    def __init__(self) -> None:
+    def __init__(self, window: int | SharedWindow = WINDOW) -> None:
         self._held: dict[IdKey, OrderedDict[int, Exchange]] = {}
-        self._finished: Finished[IdKey, Exchange] = Finished()
+        self._finished: Finished[IdKey, Exchange] = Finished(window)
         self._tasks: OrderedDict[str, Exchange] = OrderedDict()
 
     def offer(self, request: Message, exchange: Exchange) -> None:

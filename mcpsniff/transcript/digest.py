@@ -68,12 +68,12 @@ class Digest(NamedTuple):
 def digest(source: Source) -> Digest:
     """Decode a capture and sum it up. Raises CaptureError as the source does."""
     decoder, summary = Decoder(source.header, joined_late=source.joined_late), Summary()
-    conversation = decoder.conversation
     revision = None
     for record in source.records():
         summary.feed(decoder.feed(record))
-        if revision is None and is_published(conversation.revision):
-            revision = conversation.revision
+        if revision is None and is_published(decoder.conversation.revision):
+            revision = decoder.conversation.revision
+    conversation = decoder.conversation
     summary.feed(decoder.finish())
     summary.feed(damage_finding(0, k, summary.last_t, damage.text) for k, damage in enumerate(source.damage))
     faults = summary.worst_first()

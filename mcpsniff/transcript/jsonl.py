@@ -15,11 +15,13 @@ from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchanges import Exchange
+from mcpsniff.protocol.http import Body, Http
 from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.meta import META_FLAWS
 from mcpsniff.protocol.reading import MAX_DEPTH, TEXT_FLAWS, is_strict
 from mcpsniff.wire.frames import FRAME_FLAWS, Frame, Span
+from mcpsniff.wire.http1_parts import HTTP_FLAWS, Head
 from mcpsniff.wire.ndjson import BYTE_ORDER_MARK
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -37,6 +39,7 @@ class JsonLines:
             Message: self._message,
             Exchange: _exchange,
             Finding: _finding,
+            Http: _http,
             Stderr: _stderr,
             Close: _close,
             Note: _note,
@@ -63,6 +66,8 @@ class JsonLines:
         line += f',"conversation":{message.conversation},"flaws":{_strings(message.flaws)}'.encode()
         if message.batch is not None:
             line += f',"batch":{message.batch}'.encode()
+        if message.http is not None:
+            line += f',"http":{message.http.number}'.encode()
         if self._payload:
             line += _payload(message)
         return line + b"}\n"
@@ -74,6 +79,10 @@ def _frame(frame: Frame) -> bytes:
         f'"direction":"{frame.direction}","framing":"{frame.framing}","size":{frame.size},'
         f'"spans":{_spans(frame.spans)},"flaws":{_strings(frame.flaws)}'
     )
+    if frame.http is not None:
+        line += f',"http":{frame.http}'
+    if frame.coding is not None:
+        line += f',"coding":{_dumps(frame.coding).decode()}'
     if frame.sse is None:
         return (line + "}\n").encode()
     event = frame.sse
@@ -95,14 +104,56 @@ def _exchange(exchange: Exchange) -> bytes:
         + _text(exchange.method)
     )
     latency, response = exchange.latency_us, exchange.response
-    return (
-        line
-        + (
-            f',"state":"{exchange.state}","latency_us":{"null" if latency is None else latency},'
-            f'"request":{exchange.request},"response":{"null" if response is None else response},'
-            f'"progress":{_numbers(exchange.progress)},"conversation":{exchange.conversation}}}\n'
-        ).encode()
-    )
+    line += (
+        f',"state":"{exchange.state}","latency_us":{"null" if latency is None else latency},'
+        f'"request":{exchange.request},"response":{"null" if response is None else response},'
+        f'"progress":{_numbers(exchange.progress)},"conversation":{exchange.conversation}'
+    ).encode()
+    if exchange.http is not None:
+        status = "null" if exchange.status is None else exchange.status
+        line += f',"http":{exchange.http},"status":{status}'.encode()
+    return line + b"}\n"
+
+
+def _http(event: Http) -> bytes:
+    http = event.exchange
+    fields = {
+        "type": "http",
+        "n": event.n,
+        "t_us": event.t,
+        "number": http.number,
+        "conn": http.connection,
+        "method": http.method or None,
+        "target": http.target or None,
+        "status": http.status,
+        "state": event.state,
+        "stream": http.stream_kind,
+        "conversation": http.conversation,
+        "by": http.by,
+        "ended_by": http.ended_by,
+        "interim": http.interim,
+        "request": _half(http.request, event.asked),
+        "response": _half(http.response, event.answered),
+        "flaws": event.flaws,
+        "spans": orjson.Fragment(_spans(event.spans).encode()),
+    }
+    if event.why:
+        fields["why"] = event.why
+    return _dumps(fields) + b"\n"
+
+
+def _half(head: Head | None, body: Body) -> dict[str, Any] | None:
+    """A request or a response."""
+    if head is None:
+        return None
+    return {
+        "start": head.start_line.decode("latin-1"),
+        "headers": head.headers,
+        "size": body.wire,
+        "decoded": body.size,
+        "messages": body.messages,
+        "t_us": head.t_last,
+    }
 
 
 def _finding(finding: Finding) -> bytes:
@@ -233,6 +284,7 @@ def _whole(value: Any) -> Any:
 
 FLAWS: Final = (
     ("frame", "The bytes of the frame", FRAME_FLAWS),
+    ("http", "HTTP as such", HTTP_FLAWS),
     ("message", "The JSON text", TEXT_FLAWS),
     ("message", "The JSON-RPC envelope", ENVELOPE_FLAWS),
     ("message", "`_meta`", META_FLAWS),
@@ -243,7 +295,8 @@ def flaws_markdown() -> str:
     """The table of all flaws, in Markdown, as docs/json-output.md shows it."""
     lines = []
     for on, title, flaws in FLAWS:
-        lines += [f"**{title}** (on a {on}{' and on its message' if on == 'frame' else ''})", ""]
+        where = {"frame": "on a frame and on its message", "http": "on an `http` line"}.get(on, f"on a {on}")
+        lines += [f"**{title}** ({where})", ""]
         lines += ["| flaw | meaning |", "|---|---|"]
         lines += [f"| `{name}` | {meaning} |" for name, meaning in flaws.items()]
         lines.append("")

@@ -1,0 +1,116 @@
+"""HTTP messages that were recorded as such: a channel for each body, with start line and headers in its ``meta``."""
+
+from typing import TYPE_CHECKING, Any
+
+from mcpsniff.capture.records import Record
+from mcpsniff.decoder.channel import Channel, close_event, number_of, text_of
+from mcpsniff.decoder.emitter import Event
+from mcpsniff.decoder.flow import Flow
+from mcpsniff.decoder.tcp import connection_of
+from mcpsniff.wire.frames import GAP, Span
+from mcpsniff.wire.http1_parts import CLOSE, CUT, Data, End, Head
+
+if TYPE_CHECKING:
+    from mcpsniff.decoder.web import Web
+
+
+class BodyChannel(Channel):
+    """The body of one request, or of one response."""
+
+    def __init__(self, web: "Web", number: int, fields: dict[str, Any], offset: int = 0) -> None:
+        super().__init__(number, fields)
+        self.direction = "c2s" if self.kind == "http-request" else "s2c"
+        meta = fields.get("meta")
+        self._about: dict[str, Any] = meta if isinstance(meta, dict) else {}
+        self._web = web
+        self._offset = offset
+        self._flaws: tuple[str, ...] = ()
+        self.head: Head | None = None
+        self.answers = number_of(fields.get("of"))
+        """Of a response: the channel of its request."""
+        answered = web.body_channel(self.answers) if self.direction == "s2c" else None
+        self.request = None if answered is None else answered.head
+        if answered is not None:
+            self.flow: Flow = answered.flow
+        else:
+            authority = text_of(self._about.get("authority"))
+            scheme = text_of(self._about.get("scheme"))
+            origin = f"{scheme}://{authority}" if scheme else authority
+            self.flow = Flow(web, connection_of(number, fields), origin, web.limit)
+
+    def begin(self, out: list[Event], t: int) -> None:
+        """Its head, which came before its first byte."""
+        self.head = _head(self.direction, self._about, t)
+        self.head.request = self.request
+        if self.direction == "c2s":
+            self.flow.requests(out, [self.head])
+        else:
+            self.flow.responses(out, [self.head])
+
+    def feed(self, out: list[Event], t: int, data: bytes) -> None:
+        """See `Channel`."""
+        part = Data(data, Span(self.number, self._offset, self._offset + len(data)), t)
+        self._offset += len(data)
+        if self.direction == "c2s":
+            self.flow.requests(out, [part])
+        else:
+            self.flow.responses(out, [part])
+
+    def close(self, out: list[Event], record: Record) -> None:
+        """See `Channel`."""
+        close = close_event(self, record)
+        complete = close.how in ("eof", "")
+        end = End(record.t, complete, self._flaws if complete else (*self._flaws, CUT))
+        if not complete:
+            by_sender = close.how == "reset"
+            self.flow.hang_up("client" if by_sender == (self.direction == "c2s") else "server", cuts=True)
+        if self.direction == "c2s":
+            self.flow.requests(out, [end])
+        else:
+            self.flow.responses(out, [end])
+            self.flow.finish(out, record.t)
+        self._web.closed(out, self, close, record.t)
+
+    def gap(self, size: int, why: str) -> None:
+        """See `Channel`."""
+        self._offset += size
+        self._flaws = (GAP,)
+        self.flow.gap(of_requests=self.direction == "c2s")
+        if why != "secret":
+            self._web.lose(self.direction)
+
+    def resume(self) -> None:
+        """See `Channel`."""
+        self._flaws = (GAP,)
+        self.flow.gap(of_requests=self.direction == "c2s")
+
+
+def _head(direction: str, about: dict[str, Any], t: int) -> Head:
+    """The head that ``meta`` holds: ``start`` and ``headers``."""
+    start = text_of(about.get("start"))
+    words = start.split(" ", 2)
+    words += [""] * (3 - len(words))
+    is_request = direction == "c2s"
+    status = int(words[1]) if not is_request and words[1].isdecimal() and len(words[1]) == 3 else None
+    listed = about.get("headers")
+    pairs = [pair for pair in listed if _is_pair(pair)] if isinstance(listed, list) else []
+    return Head(
+        direction,
+        start.encode(errors="replace"),
+        words[0] if is_request else None,
+        words[1] if is_request else None,
+        status,
+        "" if is_request else words[2],
+        words[2] if is_request else words[0],
+        tuple((name, value) for name, value in pairs),
+        (),
+        t,
+        t,
+        (),
+        CLOSE,
+        None,
+    )
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)

@@ -1,0 +1,147 @@
+"""HTTP/1.1 on the TCP connections of an ``http`` capture: two channels each, split into the parts of their messages."""
+
+from typing import TYPE_CHECKING, Any
+
+from mcpsniff.capture.records import Record
+from mcpsniff.decoder.channel import Channel, close_event, number_of, text_of
+from mcpsniff.decoder.emitter import Event
+from mcpsniff.decoder.flow import Flow
+from mcpsniff.protocol.events import Close
+from mcpsniff.wire.http1 import Http1Connection, Http1Splitter
+from mcpsniff.wire.http1_parts import End, Head, Part
+
+if TYPE_CHECKING:
+    from mcpsniff.decoder.web import Web
+
+NO_CHANNEL = -1
+"""In place of a channel that was never announced."""
+
+ENDS = {
+    ("c2s", "eof"): "client",
+    ("c2s", "reset"): "client",
+    ("c2s", "aborted"): "server",
+    ("s2c", "eof"): "server",
+    ("s2c", "reset"): "server",
+    ("s2c", "aborted"): "client",
+}
+"""Who hung up when a channel ends like this, if the other one has not ended before."""
+
+
+class TcpChannel(Channel):
+    """One direction of a TCP connection."""
+
+    def __init__(self, web: "Web", number: int, fields: dict[str, Any], offset: int = 0) -> None:
+        super().__init__(number, fields)
+        self.offset = offset
+        self.wire = web.wire_of(self, fields)
+        self.web = web
+
+    def feed(self, out: list[Event], t: int, data: bytes) -> None:
+        """See `Channel`."""
+        self.wire.take(out, self.direction, self.wire.splitter.feed(t, self.number, data))
+
+    def close(self, out: list[Event], record: Record) -> None:
+        """See `Channel`."""
+        close = close_event(self, record)
+        self.wire.close(out, self, close, record.t)
+        self.web.closed(out, self, close, record.t)
+
+    def gap(self, size: int, why: str) -> None:
+        """See `Channel`."""
+        self.wire.splitter.gap(self.number, size)
+        self.wire.flow.gap(of_requests=self.direction == "c2s")
+        if why != "secret":  # left out on purpose, from a body of OAuth
+            self.web.lose(self.direction)
+
+    def resume(self) -> None:
+        """See `Channel`: `Http1Connection` knows by the offset."""
+
+    def inject(self, out: list[Event], t: int, data: bytes, by: str) -> None:
+        """What ``by`` said in the server's place, without any recorded bytes."""
+        if self.direction == "c2s":
+            return
+        splitter = Http1Splitter(self.number, "s2c")
+        method = self.wire.flow.next_unanswered()
+        splitter.expect(method or "GET")
+        parts = [*splitter.feed(t, data), *splitter.finish(t)]
+        self.wire.flow.answer_for(out, [_placeless(part, t) for part in parts], by)
+
+
+class Wire:
+    """One TCP connection."""
+
+    def __init__(self, web: "Web", connection: int, fields: dict[str, Any]) -> None:
+        meta = fields.get("meta")
+        about = meta if isinstance(meta, dict) else {}
+        self.connection = connection
+        self.channels: dict[str, TcpChannel] = {}
+        self.closed: set[str] = set()
+        self._web = web
+        self._authority = text_of(about.get("upstream")) or text_of(about.get("server"))
+        self._connection: Http1Connection | None = None
+        self._made_for = (NO_CHANNEL, NO_CHANNEL)
+        self._flow: Flow | None = None
+
+    @property
+    def flow(self) -> Flow:
+        """Its HTTP exchanges."""
+        if self._flow is None:
+            self._flow = Flow(self._web, self.connection, self._authority, self._web.limit)
+        return self._flow
+
+    @property
+    def is_over(self) -> bool:
+        """True if all channels that were announced have ended."""
+        return self.closed >= self.channels.keys()
+
+    @property
+    def splitter(self) -> Http1Connection:
+        """It splits the bytes of both directions."""
+        numbers = (self._number("c2s"), self._number("s2c"))
+        if self._connection is None or numbers != self._made_for:
+            self._made_for = numbers
+            offsets = {side: one.offset for side, one in self.channels.items()}
+            self._connection = Http1Connection(
+                *numbers,
+                request_offset=offsets.get("c2s", 0),
+                response_offset=offsets.get("s2c", 0),
+            )
+        return self._connection
+
+    def take(self, out: list[Event], direction: str, parts: list[Part]) -> None:
+        """Parts of one direction."""
+        if direction == "c2s":
+            self.flow.requests(out, parts)
+        else:
+            self.flow.responses(out, parts)
+
+    def close(self, out: list[Event], channel: TcpChannel, close: Close, t: int) -> None:
+        """One direction has ended."""
+        by = ENDS.get((channel.direction, close.how))
+        if (close.error or "").startswith("mcpsniff "):
+            by = "mcpsniff"
+        if by is not None:
+            self.flow.hang_up(by, cuts=channel.direction == "s2c" and close.how != "eof")
+        self.take(out, channel.direction, self.splitter.finish(t, channel.number))
+        self.closed.add(channel.direction)
+        if channel.direction == "s2c" or self.is_over:
+            self.flow.finish(out, t)
+
+    def _number(self, direction: str) -> int:
+        channel = self.channels.get(direction)
+        return NO_CHANNEL if channel is None else channel.number
+
+
+def connection_of(number: int, fields: dict[str, Any]) -> int:
+    """The connection of a channel; where none is recorded, a channel is one of its own."""
+    connection = number_of(fields.get("conn"))
+    return -1 - number if connection is None else connection
+
+
+def _placeless(part: Part, t: int) -> Part:
+    """A part of something that is not among the recorded bytes."""
+    if isinstance(part, Head):
+        part.spans = ()
+    elif isinstance(part, End):
+        part = End(t, part.complete, part.flaws)
+    return part
