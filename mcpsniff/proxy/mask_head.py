@@ -24,6 +24,12 @@ _NAME_ENDS = re.compile(rb"[:?#\r\n]")
 _LINE_ENDS = re.compile(rb"[\r\n]")
 _NOT_SPACE = re.compile(rb"[^ \t]")
 _WORD_ENDS = re.compile(rb"[ \t\r\n]")
+_DULL = re.compile(
+    rb"(?:[A-Z]{3,8} /[!\"$%'-9<->@-~]*+ HTTP/1\.[01]\r\n|HTTP/1\.[01] [0-9]{3}[ A-Za-z]*+\r\n"
+    rb"|(?i:accept(?:-[a-z]{1,9})?|cache-control|connection|content-(?:encoding|length|type)|date|host|keep-alive|origin"
+    rb"|last-event-id|mcp-[a-z-]{1,32}|sec-fetch-[a-z]{1,9}|server|transfer-encoding|user-agent|vary):[^\r\n]*+\r\n)*+"
+)
+"""Whole lines without secrets: a start line without a query, and the usual headers. Passed over at once for speed."""
 _IS_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _AROUND_NAME: Final = (
     b" \t\"'{,"  # a member of a JSON text that lost its head is no header, but has a name all the same
@@ -76,7 +82,7 @@ class HeadScanner:
         while position < stop:
             state = self._state
             if state == _LINE:
-                position = self._at_line(data, position)
+                position = self._at_line(data, position, stop)
             elif state == _NAME:
                 position = self._in_name(data, position, stop)
             elif state in {_OTHER, _URL}:
@@ -97,8 +103,14 @@ class HeadScanner:
             else:
                 position = self._in_secret(data, position, stop)
 
-    def _at_line(self, data: bytes, position: int) -> int:
-        """Look at the first byte of a line."""
+    def _at_line(self, data: bytes, position: int, stop: int) -> int:
+        """Look at the first byte of a line, after the lines that are nothing to look at."""
+        dull = _DULL.match(data, position, stop)
+        if dull and dull.end() > position:
+            position = dull.end()
+            self._kind = _OTHER
+            if position == stop:
+                return position
         byte = data[position]
         if byte in b"\r\n":
             return position + 1

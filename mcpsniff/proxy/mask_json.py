@@ -23,8 +23,22 @@ _NOT_SPACE = re.compile(rb"[^ \t\r\n]")
 _VALUE_ENDS = re.compile(rb"[,}]")
 _REST_OF_STRING = re.compile(rb'(?s:[^"\\]++|\\.)*+')
 _FLAT = rb'[^"{}\[\]]++|"(?s:[^"\\]++|\\.)*+"'
+
+
+def _nested(depth: int) -> bytes:
+    """Return an expression for a container with at most ``depth`` levels of others in it."""
+    inner = rb"|" + _nested(depth - 1) if depth else b""
+    return rb"[{\[](?:" + _FLAT + inner + rb")*+[}\]]"
+
+
 # Whole strings, whole containers without others in them, and what stands between: what needs no counting of brackets.
-_SKIPPED = re.compile(rb"(?:" + _FLAT + rb"|[{\[](?:" + _FLAT + rb")*+[}\]])*+")
+_SKIPPED = re.compile(rb"(?:" + _FLAT + rb"|" + _nested(0) + rb")*+")
+_MESSAGE = re.compile(
+    rb'\s*+\{\s*+(?:"(?:id|method|params|result|error)"\s*+:\s*+(?:[^"{}\[\],]++|"(?s:[^"\\]++|\\.)*+"|'
+    + _nested(5)
+    + rb')\s*+,\s*+)*+"jsonrpc"\s*+:'
+)
+"""A JSON-RPC message up to the member that says so: in most cases all of the decision, at once."""
 
 
 class JsonScanner:
@@ -60,6 +74,9 @@ class JsonScanner:
         """Go on outside of strings and of what is nested."""
         state = self._state
         if state == _BEFORE:
+            if _MESSAGE.match(data, position, stop):
+                self._state, self.is_json_rpc = _DONE, True
+                return stop
             found = _OBJECT.search(data, position, stop)
             if found:
                 self._state = _WANT_KEY if found[0] == b"{" else _DONE
@@ -145,6 +162,8 @@ class JsonScanner:
 
 def _text(key: bytes) -> str:
     """Return what a key says, its escapes undone."""
+    if b"\\" not in key:
+        return key.decode("utf-8", "replace")
     try:
         return str(json.loads(b'"' + key + b'"', strict=False))
     except ValueError:

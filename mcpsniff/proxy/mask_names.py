@@ -1,5 +1,6 @@
 """Which names announce a secret: of options, variables, headers, query keys, and members of forms and JSON texts."""
 
+from functools import lru_cache
 from typing import Final
 
 _ENDINGS: Final = (
@@ -44,23 +45,29 @@ _URL_HEADERS: Final = frozenset(
 )
 
 
+_remembered = lru_cache(maxsize=1024)  # the same few names come again and again
+
+
 def is_telling(name: str) -> bool:
     """Say whether a name's value is a secret. The end decides: ``max-tokens`` and ``token-limit`` say nothing."""
     words = name.lower().lstrip("-").replace(".", "-").replace("_", "-").split("-")
     return words[0] != "no" and (words[-1] in _WORDS or "".join(words).endswith(_ENDINGS))
 
 
+@_remembered
 def is_telling_key(name: str) -> bool:
     """Say whether the value of a key in the query or fragment of a URL is a secret."""
     return is_telling_member(name) or _joined(name) in _KEYS
 
 
+@_remembered
 def is_telling_member(name: str) -> bool:
     """Say whether the value of a form's field, or of a member at the top of a JSON text, is a secret."""
     joined = _joined(name)
     return joined in _OAUTH or (is_telling(name) and not joined.endswith(_PLACES))
 
 
+@_remembered
 def is_credential_header(name: str) -> bool:
     """Say whether a header's value is a secret, but for the word of an authentication scheme."""
     lowered = name.lower()
@@ -70,11 +77,13 @@ def is_credential_header(name: str) -> bool:
     return joined in _HEADERS or joined.endswith(_HEADER_ENDINGS) or is_telling(lowered)
 
 
+@_remembered
 def has_scheme(name: str) -> bool:
     """Say whether the value of a credential header may begin with the word of an authentication scheme."""
     return _joined(name).endswith(("authorization", "auth", "authentication"))
 
 
+@_remembered
 def is_url_header(name: str) -> bool:
     """Say whether a header's value is, or contains, a URL that may have secrets in its query or fragment."""
     return name.lower() in _URL_HEADERS
