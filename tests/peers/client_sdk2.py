@@ -101,7 +101,8 @@ class Client:
 
     async def wait_for_roots(self) -> Any:
         await self.told.roots_asked.wait()
-        await asyncio.sleep(sessions.SETTLE_SECONDS)
+        while not self.told.logs:  # the server says what it got
+            await asyncio.sleep(sessions.SETTLE_SECONDS)
 
 
 def callbacks(told: sessions.Told, folder: Path) -> dict[str, Any]:

@@ -33,6 +33,7 @@ async function load() {
     "elicitation/create": types.ElicitRequestSchema,
     "roots/list": types.ListRootsRequestSchema,
     "notifications/message": types.LoggingMessageNotificationSchema,
+    "notifications/progress": types.ProgressNotificationSchema,
   };
   return {
     ...client,
@@ -53,8 +54,10 @@ const STEPS = {
   call: (client, params) => sdk.call(client, params),
   async call_with_progress(client, params) {
     const progress = [];
-    const onprogress = (seen) => progress.push([seen.progress, seen.total, seen.message]);
-    const result = await sdk.call(client, params, { onprogress });
+    const note = ({ params: seen }) => void progress.push([seen.progress, seen.total, seen.message]);
+    // Noted here, for the SDK forgets its own callback when the answer arrives in one read with the progress.
+    sdk.notification(client, "notifications/progress", note);
+    const result = await sdk.call(client, params, { onprogress: () => {} });
     return { progress, result };
   },
   async call_and_cancel(client, params) {
@@ -93,7 +96,7 @@ const STEPS = {
   },
   async wait_for_roots(client, params, told) {
     await told.rootsAsked;
-    await pause(SETTLE_MS);
+    while (told.logs.length === 0) await pause(SETTLE_MS); // the server says what it got
   },
 };
 

@@ -136,6 +136,7 @@ def own_session(folder: Path) -> list[Step]:
     return [
         ("list_tools", {}),
         call("add", a=2, b=40),
+        call("echo", message="h\u00e9 \U0001f600\u2028 mark"),
         ("call_with_progress", {"name": "count", "arguments": {"to": 3}}),
         call("greet"),
         call("summarise", text="a long story"),

@@ -41,11 +41,16 @@ def add(a: int, b: int) -> int:
 
 
 @server.tool()
+def echo(message: str) -> str:
+    """Say it again."""
+    return f"Echo: {message}"
+
+
+@server.tool()
 async def count(to: int, ctx: Context) -> str:
     """Count with progress."""
     for number in range(1, to + 1):
         await ctx.report_progress(number, to, f"at {number}")
-        await asyncio.sleep(0.02)  # some clients forget progress that arrives in one read with the answer
     return f"counted to {to}"
 
 
