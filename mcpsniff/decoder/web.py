@@ -275,7 +275,8 @@ class Web:
     def _tell(self, out: list[Event], http: HttpExchange, state: str, t: int, why: str = "") -> None:
         facts = tuple(http.facts[http.told :])
         is_first, http.told, http.is_told = not http.is_told, len(http.facts), True
-        event = Http(http, state, copy(http.asked), copy(http.answered), facts, is_first, why)
+        by_now = (http.stream_kind, http.conversation, http.ended_by)
+        event = Http(http, state, copy(http.asked), copy(http.answered), facts, is_first, *by_now, why)
         self._emitter.tell(out, event, self._conversation(http), t)
 
     def _end(self, out: list[Event], ended: Iterable[Exchange], t: int) -> None:

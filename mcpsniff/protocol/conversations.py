@@ -21,7 +21,7 @@ from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.exchanges import Watch
 from mcpsniff.protocol.finished import SharedWindow
-from mcpsniff.protocol.http import HttpExchange, origin_form
+from mcpsniff.protocol.http import LEGACY_STREAM, HttpExchange, origin_form
 from mcpsniff.protocol.http_pairing import HttpExchanges
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.protocol.meta import is_modern
@@ -189,6 +189,8 @@ class Conversations:
             http.tell("endpoint-repeated")
             return
         http.endpoint = value
+        if http.stream is not None:
+            http.stream.kind = LEGACY_STREAM
         if http.talk is not None:
             http.tell("endpoint-not-first")
         talk = http.talk or self._begin(http)

@@ -284,6 +284,11 @@ class Http:
     """Those that were not told with an earlier event of this exchange."""
     is_first: bool
     """True for the first event of this exchange."""
+    stream: str | None = None
+    """What is known of its stream by then: a key of STREAM_KINDS."""
+    conversation: int | None = None
+    """The number of the conversation, as far as it is known by then."""
+    ended_by: str | None = None
     why: str = ""
     """For ``undecoded``: a key of `mcpsniff.wire.http1_parts.UNDECODED`."""
     n: int = 0
