@@ -58,6 +58,8 @@ class HeadScanner:
     """Finds the secrets in the lines of a head or of trailers."""
 
     def __init__(self, marks: Marks) -> None:
+        self.is_loose = False
+        """The lines might be anything: URLs are looked for in all of them."""
         self._marks = marks
         self._url = UrlScanner(marks)
         self._state = _LINE
@@ -105,7 +107,7 @@ class HeadScanner:
 
     def _at_line(self, data: bytes, position: int, stop: int) -> int:
         """Look at the first byte of a line, after the lines that are nothing to look at."""
-        dull = _DULL.match(data, position, stop)
+        dull = None if self.is_loose else _DULL.match(data, position, stop)
         if dull and dull.end() > position:
             position = dull.end()
             self._kind = _OTHER
@@ -146,7 +148,7 @@ class HeadScanner:
             self._kind, self._scheme = _SPACE, False
         elif is_credential_header(text):
             self._kind, self._scheme = _SPACE, has_scheme(text)
-        elif is_url_header(text):
+        elif self.is_loose or is_url_header(text):
             self._begin_url(is_header=True)
             self._kind = _URL
         self._what = text

@@ -130,8 +130,11 @@ class ConnectionSide(ChannelMask):
                 if isinstance(part, Head):
                     self._begin_body(part)
         side = (http.requests, http.responses)[self._direction]
-        if side.pending in {"head", "trailers"}:
-            self._look_at_lines(data, len(data), self._region or Head)
+        pending = side.pending
+        if pending in {"head", "trailers"}:
+            self._look_at_lines(data, len(data), Head)
+        elif pending == "unknown":
+            self._look_at_lines(data, len(data), Undecoded)
         self._looked = 0
 
     def gap(self, size: int) -> None:
@@ -166,6 +169,7 @@ class ConnectionSide(ChannelMask):
         if self._region is None:
             self._heads.begin()
         self._region = region
+        self._heads.is_loose = region is Undecoded
         if stop <= self._looked:
             return
         if region is Undecoded and self.body is not None and not self.body.is_done:

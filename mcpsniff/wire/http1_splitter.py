@@ -54,6 +54,7 @@ from mcpsniff.wire.http1_stream import (
 REQUESTS_LIMIT: Final = 1024
 """Requests without a response that are remembered per connection; no client pipelines that many."""
 
+_PENDING: Final = {IN_HEAD: "head", IN_TRAILERS: "trailers", LOST: "unknown"}
 _BLANK = re.compile(rb"[\r\n]*")
 _HEAD_END = re.compile(rb"\n\r?\n")
 
@@ -71,11 +72,14 @@ class Http1Splitter:
 
     @property
     def pending(self) -> str:
-        """What the bytes are that no part has been given for yet: ``head``, ``trailers``, ``framing`` or nothing."""
+        """What the bytes are that no part has been given for yet.
+
+        ``head``, ``trailers``, ``framing`` (of a chunked body), ``unknown`` (perhaps the next head), or nothing.
+        """
         stream = self._stream
         if stream.mark == stream.offset:
             return ""
-        return "head" if stream.state in {IN_HEAD, LOST} else "trailers" if stream.state == IN_TRAILERS else "framing"
+        return _PENDING.get(stream.state, "framing")
 
     @property
     def is_http2(self) -> bool:

@@ -16,6 +16,7 @@ from mcpsniff.capture.writer import CaptureWriter
 from mcpsniff.proxy.mask import Masker
 from mcpsniff.proxy.recorder import CHUNK, Recorder
 from mcpsniff.proxy.storing import Storing
+from mcpsniff.wire.http1 import Data, Http1Connection, Undecoded
 from tests.proxy.masking import (
     OPENINGS,
     SALT,
@@ -530,6 +531,51 @@ def test_the_reads_do_not_matter(asked: bytes, said: bytes, places: list[int]) -
     for channel in (C, S):
         assert recorded(out, channel) == recorded(expected, channel)
         assert records(out, channel) == records(expected, channel)
+
+
+def structure(talk: list[tuple[int, bytes]]) -> list[tuple[object, ...]]:
+    """What kinds of parts there are, and where."""
+    http = Http1Connection(C, S)
+    parts = [part for t, (channel, data) in enumerate(talk) for part in http.feed(t, channel, data)]
+    parts += [part for channel in (C, S) for part in http.finish(99, channel)]
+    return [
+        (type(part), part.span if isinstance(part, Data) else part.spans, getattr(part, "framing", None))
+        for part in parts
+    ]
+
+
+@given(st.lists(st.tuples(st.sampled_from([C, S]), STREAM), max_size=6))
+@settings(max_examples=200)
+def test_what_is_masked_is_read_as_before(talk: list[tuple[int, bytes]]) -> None:
+    out = masked(talk)
+    expected = structure(talk)
+    if Undecoded not in [kind for kind, *_ in expected] and "gap" not in [kind for _, kind, *_ in out]:
+        kept = [(channel, body) for _, kind, channel, body in out if kind == "chunk"]
+        assert structure(kept) == expected
+
+
+HOSTILE = {
+    "string": b'{"token":"' + b"x" * 2_000_000,
+    "escapes": b'{"a":"' + b'\\"' * 500_000,
+    "nested": b'{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000,
+    "open_objects": b'{"a":[' + b'{"b' * 200_000,
+    "members": b"{" + b'"a":1,' * 50_000,
+    "fields": b"a=1&code=b&" * 50_000,
+    "key": b"a" * 2_000_000,
+    "json_key": b'{"' + b"a" * 2_000_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("read", [61, 1 << 16])
+def test_time_is_linear_in_the_bytes(name: str, read: int) -> None:
+    """Anything quadratic would meet the time-out."""
+    body = HOSTILE[name][: 1 << 18 if read == 61 else None]
+    masker = Masker(lambda: SALT)
+    masker([*OPENINGS, (1, "chunk", C, request()), (2, "chunk", S, b"HTTP/1.1 200 OK\r\n\r\n")])
+    for start in range(0, len(body), read):
+        masker([(3, "chunk", S, body[start : start + read])])
+    assert not masker._failed
 
 
 @given(st.lists(st.tuples(st.sampled_from([C, S]), STREAM | st.integers(0, 30)), max_size=10))

@@ -1,6 +1,5 @@
 """Laws of the HTTP/1.1 splitter: the reads do not matter, every byte has its part, nothing raises, time is linear."""
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -120,14 +119,13 @@ SLOW = {
 @pytest.mark.parametrize("name", SLOW)
 @pytest.mark.parametrize("read", [17, 1 << 16, 1 << 30])
 def test_time_is_linear_in_the_bytes(name: str, read: int) -> None:
-    """Twice as much takes about twice as long; anything quadratic would take hours here, and meet the time-out."""
+    """Anything quadratic would take hours here, and meet the time-out."""
     direction, head, piece, times = SLOW[name]
     if read == 17:
         times //= 8
     data = head + piece * times
     splitter = Http1Splitter(CHANNEL, direction)
     position = kept = 0
-    since = time.process_time()
     for start in range(0, len(data), read):
         for part in splitter.feed(start, data[start : start + read]):
             spans = [part.lead, part.span] if isinstance(part, Data) else part.spans
@@ -137,4 +135,3 @@ def test_time_is_linear_in_the_bytes(name: str, read: int) -> None:
     position += sum(span.stop - span.start for part in splitter.finish(0) for span in getattr(part, "spans", ()))
     assert position == len(data)
     assert kept <= 256 * 1024
-    assert time.process_time() - since < 60
