@@ -121,6 +121,8 @@ HEADER_FIELDS: Final = (
     Field("label", "text", True, "name of the server, for people"),
     Field("argv", "list of text", True, "the command that was wrapped"),
     Field("cwd", "text", True, "the folder it ran in"),
+    Field("upstream", "text", True, "the URL of the server that was recorded; secrets in its query are masked"),
+    Field("listen", "text", True, "the URL at which its clients reached it through mcpsniff"),
     Field("by", "text", True, "program and version that wrote the capture"),
     Field(
         "channels", "object", True, "part 2 and later: body of `open` and `offset` of each channel open at its start"
@@ -154,6 +156,8 @@ class Header(NamedTuple):
     argv: tuple[str, ...] = ()
     cwd: str | None = None
     by: str | None = None
+    upstream: str | None = None
+    listen: str | None = None
     channels: dict[str, Any] | None = None
     """Part 2 and later: for each open channel its ``open`` body and ``offset``, for readers that lost early parts."""
     extra: dict[str, Any] | None = None

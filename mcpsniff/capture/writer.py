@@ -30,6 +30,18 @@ What is in a record besides t, kind and channel (docs/capture-format.md has the 
     stdout and lives on has ``eof`` when that happens, and a second close, ``exit`` or ``killed``, when the process
     ends; likewise after ``aborted``. The second one says nothing about the bytes, which had ended before.
 
+``close`` of a connection's channels (c2s, and s2c with ``of``); ``how`` is one of
+
+    =========  ============================================================================================
+    eof        the sender ended its stream; the other direction may go on
+    reset      the sender reset the connection
+    aborted    the receiver is gone, or the connection was ended with this channel still open; ``error`` says
+               which: "the client closed its end", "the server closed its end", "mcpsniff refused the request",
+               "mcpsniff answered in the server's place", "mcpsniff was stopped"
+    =========  ============================================================================================
+
+    Where mcpsniff answered itself (403, 502) its answer is a ``rewrite`` of length 0 on the s2c channel.
+
 ``gap``
     ``{"bytes","why"}``: so many bytes of that channel passed here and were not recorded: ``queue`` (the disk was
     slower than the traffic for longer than the queue lasts) or ``disk`` (it refused).

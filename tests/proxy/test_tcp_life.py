@@ -1,5 +1,6 @@
 """How connections and the relay itself begin and end, and that everything between passes byte for byte."""
 
+import json
 import os
 import select
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import run
 from tests.proxy.relayed import EVENTS, Peer, Relay, Upstream, answer, chunk, closes, echo, get, post, rest
 from tests.proxy.wrapped import wait_for
 
@@ -332,3 +334,28 @@ def test_b112_a_capture_stays_under_its_limit_and_everything_is_relayed(tmp_path
     assert most <= 6 << 20
     (said,) = relay.err.decode().splitlines()
     assert f"the capture has reached its limit of {5 << 20:,} bytes (--max-size)" in said
+
+
+@pytest.mark.parametrize(
+    "limits", [["--rotate-size", "64k"], ["--max-size", "1M"]], ids=["all parts", "the last parts"]
+)
+def test_b112_requests_pair_across_parts(tmp_path: Path, limits: list[str]) -> None:
+    def serve(peer: Peer) -> None:
+        while True:
+            request = json.loads(peer.next_message()[1])
+            reply = {"jsonrpc": "2.0", "id": request["id"], "result": {"pad": "z" * 20_000}}
+            peer.send(answer(json.dumps(reply).encode(), "Content-Type: application/json"))
+
+    request = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}'
+    with Upstream(serve) as upstream, Relay(tmp_path, upstream.url, *limits) as relay, relay.connect() as client:
+        for number in range(100):
+            client.send(post(request % number, "Content-Type: application/json"))
+            client.next_message()
+        assert relay.stop() == 0
+    first = min(relay.folder.iterdir())
+    assert len(list(relay.folder.iterdir())) >= 6
+    shown = run("show", str(first), "--format", "json")
+    exchanges = [row for row in map(json.loads, shown.out.splitlines()) if row["type"] == "exchange"]
+    answered = [row for row in exchanges if row["state"] == "answered"]
+    assert len(answered) == 100 if limits[0] == "--rotate-size" else 20 < len(answered) < 60
+    assert len(exchanges) - len(answered) <= (0 if limits[0] == "--rotate-size" else 1)
