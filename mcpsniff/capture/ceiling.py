@@ -7,7 +7,7 @@ from typing import Final
 from mcpsniff.capture.store import part_path
 
 SHARE: Final = 8
-"""A part is at most this fraction of the room, so that what is removed at once is no large part of what there is."""
+"""A part is at most this fraction of the room, so that what is removed at once is not much of what there is."""
 
 
 class Ceiling:

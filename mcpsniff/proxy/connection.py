@@ -5,7 +5,7 @@ import socket
 from mcpsniff.proxy.answers import unreachable
 from mcpsniff.proxy.carrier import Carrier
 from mcpsniff.proxy.dial import UnreachableError
-from mcpsniff.proxy.ends import Ends, shut, spelled
+from mcpsniff.proxy.ends import RESPONSES, SERVER_CLOSED, Ends, reset_on_close, shut, spelled
 from mcpsniff.proxy.farewell import answer_alone
 from mcpsniff.proxy.say import say
 
@@ -46,6 +46,11 @@ class Connection:
                 answer_alone(listener, client, channel, unreachable(listener.upstream, error.tried))
                 self._gone()
                 return
+            except ConnectionResetError:
+                self._open()
+                self._reset()
+                self._gone()
+                return
             self._open(address)
             gate = listener.gate(client, channel)
             self._ends = Ends(client, upstream, channel, listener.recorder, self._gone)
@@ -77,6 +82,14 @@ class Connection:
         ends = {"kind": "tcp", "conn": channel // 2, "meta": meta}
         listener.recorder.mark("open", channel, {**ends, "dir": "c2s"})
         listener.recorder.mark("open", channel + 1, {**ends, "dir": "s2c", "of": channel})
+
+    def _reset(self) -> None:
+        """Do to the client as the server did to us before it said a word."""
+        recorder, channel = self._listener.recorder, self._first_channel
+        recorder.mark("close", channel + RESPONSES, {"how": "reset"})
+        recorder.mark("close", channel, {"how": "aborted", "error": SERVER_CLOSED})
+        reset_on_close(self._client)
+        self._client.close()
 
     def _gone(self) -> None:
         self._listener.live.discard(self)

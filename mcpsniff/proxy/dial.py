@@ -45,7 +45,10 @@ class Dialler:
         self._latest = ""
 
     def dial(self) -> tuple[socket.socket, tuple[str, int]]:
-        """Return a new connection, blocking and without Nagle's delay, and its address. Raises UnreachableError."""
+        """Return a new connection, blocking and without Nagle's delay, and its address.
+
+        Raises UnreachableError, and ConnectionResetError if the server accepted and reset it in the same moment.
+        """
         try:
             addresses = self._pinned or self._look_up()
         except OSError as error:
@@ -57,6 +60,8 @@ class Dialler:
         for address in addresses:
             try:
                 connection = self._connect(address)
+            except ConnectionResetError:
+                raise
             except OSError as error:
                 tried.append(f"{authority(address, self._upstream.port)}: {_why(error)}")
             else:

@@ -69,10 +69,9 @@ class Ends:
     def end(self, direction: int, outcome: str) -> None:
         """Record and pass on the end of a direction; ``outcome`` is that of its pump."""
         with self._lock:
-            if direction == RESPONSES and outcome == EOF and self._outcomes[REQUESTS] == BROKEN:
+            earlier, why = self._outcomes[1 - direction], self._broken_off
+            if outcome == EOF and not why and (earlier == BROKEN or (earlier is None and self._is_reset(direction))):
                 outcome = RESET  # the system tells of a reset only once, and it told the writer
-            earlier = self._outcomes[1 - direction]
-            why = self._broken_off
             self._record(direction, outcome, why)
         if why:
             return
@@ -149,10 +148,7 @@ class Ends:
                 return
             self._broken_off = why
         for each in self.sources:
-            try:
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            except OSError:  # reset by its peer
-                continue
+            reset_on_close(each)
             shut(each, socket.SHUT_RD)
         if direction != RESPONSES:
             return
@@ -161,6 +157,14 @@ class Ends:
             time.sleep(0.005)
         if self._outcomes[REQUESTS] is None:  # it writes to a server that does not read
             shut(self.sinks[REQUESTS], socket.SHUT_RDWR)
+
+    def _is_reset(self, direction: int) -> bool:
+        """Say whether what seems to be an end is a reset, while we have not ended the other direction."""
+        try:
+            self.sources[direction].getpeername()
+        except OSError:
+            return True
+        return False
 
     def _record(self, direction: int, outcome: str, why: str) -> None:
         """Record the end of a channel, once; the lock is held."""
@@ -201,6 +205,12 @@ class Ends:
                     return
         except OSError:
             return
+
+
+def reset_on_close(side: socket.socket) -> None:
+    """Let the close of a socket be a reset."""
+    with suppress(OSError):  # reset by its peer
+        side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
 
 
 def shut(side: socket.socket, how: int) -> None:
