@@ -7,11 +7,11 @@ from typing import Final
 from mcpsniff.capture.store import part_path
 
 SHARE: Final = 8
-"""A part is at most this fraction of the room, so that what is removed at once is not much of what there is."""
+"""A part is at most this fraction of the room, so that not much of what there is goes at once."""
 
 
 class Ceiling:
-    """Keeps the parts of the capture at ``path`` within ``limit`` bytes; ``told`` is called once, when it is reached."""
+    """Keeps the parts of the capture at ``path`` within ``limit`` bytes; calls ``told`` once, when that is reached."""
 
     def __init__(self, path: str, limit: int, told: Callable[[], object]) -> None:
         self.part_limit = max(1, limit // SHARE)

@@ -70,8 +70,8 @@ class Ends:
         """Record and pass on the end of a direction; ``outcome`` is that of its pump."""
         with self._lock:
             earlier, why = self._outcomes[1 - direction], self._broken_off
-            if outcome == EOF and not why and (earlier == BROKEN or (earlier is None and self._is_reset(direction))):
-                outcome = RESET  # the system tells of a reset only once, and it told the writer
+            if outcome == EOF and not why and self._is_reset(direction):
+                outcome = RESET
             self._record(direction, outcome, why)
         if why:
             return
@@ -159,7 +159,12 @@ class Ends:
             shut(self.sinks[REQUESTS], socket.SHUT_RDWR)
 
     def _is_reset(self, direction: int) -> bool:
-        """Say whether what seems to be an end is a reset, while we have not ended the other direction."""
+        """Say whether what seems to be an end is a reset: the system tells of it once, and may have told the writer."""
+        other = self._outcomes[1 - direction]
+        if self._is_ours or other not in {None, BROKEN}:  # we have ended that socket, too, and it is no more connected
+            return False
+        if other == BROKEN:
+            return True
         try:
             self.sources[direction].getpeername()
         except OSError:
