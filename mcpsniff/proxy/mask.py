@@ -7,7 +7,7 @@ of JSON-RPC messages, event streams, and session ids, which pairing needs. A nam
 comes out at once, however the reads cut it. A ``mask`` record follows the chunk in which a secret ends.
 """
 
-import base64
+import binascii
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -179,9 +179,13 @@ def _hide_lines(marks: Marks, data: bytes) -> bytes:
 def _rewritten(body: dict[str, Any], removed: int) -> dict[str, Any]:
     """Return the body of a rewrite record with its place among the bytes that are recorded, and without secrets."""
     text = body.get("data", "")
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else base64.b64decode(text.get("b64", ""))
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else binascii.a2b_base64(text.get("b64", ""))
     masked = _hide_lines(Marks(lambda: b""), data)
     shown: Any = text
     if masked != data:
-        shown = masked.decode() if isinstance(text, str) else {"b64": base64.b64encode(masked).decode("ascii")}
+        shown = (
+            masked.decode()
+            if isinstance(text, str)
+            else {"b64": binascii.b2a_base64(masked, newline=False).decode("ascii")}
+        )
     return {**body, "start": max(0, body.get("start", 0) - removed), "data": shown}

@@ -149,7 +149,7 @@ class HeadScanner:
         elif is_credential_header(text):
             self._kind, self._scheme = _SPACE, has_scheme(text)
         elif self.is_loose or is_url_header(text):
-            self._begin_url(is_header=True)
+            self._begin_url(is_header=is_url_header(text))
             self._kind = _URL
         self._what = text
         self._state = self._kind

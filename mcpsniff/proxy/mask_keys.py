@@ -5,7 +5,6 @@ Works on whatever pieces the bytes come in: a key precedes its value, so nothing
 
 import re
 from typing import Final
-from urllib.parse import unquote_plus
 
 from mcpsniff.proxy.mask_marks import Marks
 from mcpsniff.proxy.mask_names import is_telling_key, is_telling_member
@@ -102,4 +101,9 @@ def _place(wanted: re.Pattern[bytes], data: bytes, position: int, stop: int) -> 
 
 def _text(key: bytes) -> str:
     """Return a key as text: percent-decoded (WHATWG URL 5.1), without white space around it."""
-    return unquote_plus(key.decode("utf-8", "replace")).strip()
+    text = key.decode("utf-8", "replace")
+    if "%" in text or "+" in text:
+        from urllib.parse import unquote_plus
+
+        text = unquote_plus(text)
+    return text.strip()

@@ -1,8 +1,10 @@
 """What is to be masked of one channel: ranges of the chunk at hand, and the records that tell about whole secrets."""
 
-import hmac
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import hmac
 
 FINGERPRINT: Final = 16
 """Hexadecimal digits of a fingerprint: 64 bits."""
@@ -35,6 +37,8 @@ class Marks:
         if start >= stop:
             return
         if self._digest is None:
+            import hmac  # 4 MiB with what it loads: only where there is a secret
+
             self._digest, self._what = hmac.new(self._salt(), digestmod="sha256"), what
             self.found = True
         self._digest.update(data[start:stop])

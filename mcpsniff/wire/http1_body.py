@@ -67,7 +67,7 @@ def in_chunk_end(stream: Stream, data: bytes, position: int) -> int:
         stream.state = IN_SIZE
         return position + 2
     byte = data[position : position + 1]
-    if byte == b"\r" and not stream.pending and position + 1 == len(data):
+    if byte == b"\r" and not stream.pending:
         stream.pending += byte
         return position + 1
     if byte != b"\n":

@@ -310,6 +310,13 @@ def test_credential_lines_in_what_is_not_decoded(before: bytes) -> None:
     assert recorded(out, C) == before + b"Authorization: Bearer ***\r\nPOST /?token=*** HTTP/9\r\nX: y\r\n"
 
 
+def test_urls_in_any_line_of_what_is_not_decoded() -> None:
+    """What is left over of a body may stand right before the next request."""
+    talk = [(C, request(b"{}")), (C, b"x: y"), (C, request(target="/?code=abc"))]
+    for out in [masked(talk), *at_every_cut(talk)]:
+        assert recorded(out, C) == request(b"{}") + b"x: y" + request(target="/?code=***")
+
+
 # -- compressed bodies of token endpoints ------------------------------------------------------------------------------
 
 GZIP = "Content-Encoding: gzip"

@@ -288,6 +288,16 @@ def test_a_head_may_have_256_kib(size: int) -> None:
     assert [why for why, _ in undecoded(whole, data)] == ["head-too-large"] * (size > HEAD_LIMIT)
 
 
+@pytest.mark.parametrize("size", [HEAD_LIMIT - 1, HEAD_LIMIT, HEAD_LIMIT + 1])
+def test_a_start_line_that_turns_out_to_be_none_at_its_end(size: int) -> None:
+    data = b"GET /" + b"x" * (size - 11) + b" \x00 /\r\n" + GET
+    whole = split("c2s", data)
+    assert_partition(whole, len(data))
+    assert [head.target for head in heads(whole)] == ["/"]
+    for step in (999, HEAD_LIMIT - 3):
+        assert essence(split("c2s", *(data[n : n + step] for n in range(0, len(data), step)))) == essence(whole)
+
+
 def test_long_trailers_end_the_message_badly() -> None:
     data = CHUNKED + b"0\r\n" + b"a: b\r\n" * 50_000 + b"\r\n" + OK
     parts = split("s2c", data)
