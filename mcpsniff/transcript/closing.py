@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from mcpsniff.protocol.exchanges import ABANDONED, CANCELLED, OPEN, Exchange
-from mcpsniff.transcript.layout import cells, fitted, flowed, wrapped
+from mcpsniff.transcript.layout import cells, fitted, flowed, length, wrapped
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.safe import shortened, visible
-from mcpsniff.transcript.summary import Calls, Fault, Summary
-from mcpsniff.transcript.text import MARKS, blamed
+from mcpsniff.transcript.summary import Calls, Fault, Summary, is_refused
+from mcpsniff.transcript.text import COLOURS, MARKS, blamed
 from mcpsniff.transcript.units import count, duration, size
 
 _DIRECTIONS: Final = {"c2s": "client", "s2c": "server"}
@@ -56,6 +56,7 @@ def closing_lines(summary: Summary, width: int) -> Iterator[Line]:
     yield from _counts(summary, width)
     yield from _latencies(summary, width)
     yield from _unanswered(summary, width)
+    yield from _conversations(summary, width)
     yield from finding_lines(summary, width)
 
 
@@ -107,8 +108,9 @@ def _counts(summary: Summary, width: int) -> Iterator[Line]:
     )
     if summary.stderr_lines:
         sent += f", {count(summary.stderr_lines, 'line')} on stderr"
-    for line in wrapped(f"sent: {sent}", width - 2):
-        yield [("", "  "), ("plain", line)]
+    for text in (f"sent: {sent}", *map(visible, summary.http.lines())):
+        for line in wrapped(text, width - 2):
+            yield [("", "  "), ("plain", line)]
 
 
 def _latencies(summary: Summary, width: int) -> Iterator[Line]:
@@ -141,7 +143,27 @@ def _widest(summary: Summary) -> int:
     return max(names + targets)
 
 
+def _conversations(summary: Summary, width: int) -> Iterator[Line]:
+    """What each conversation comes to, where there are several."""
+    talks = summary.talks
+    if talks is None or talks.count < 2:
+        return
+    yield []
+    yield [("heading", count(talks.count, "conversation"))]
+    for number, talk in talks.named.items():
+        counts = summary.by_talk.counts.get(number)
+        role = f"who-{number % COLOURS}"
+        who = visible("; ".join([*talk.names(), *filter(None, (talk.told(),))]))
+        first: Line = [("", "  "), (role, f"[{number}] ")]
+        for line in wrapped(f"{who}: {counts.told() if counts else 'nothing shown'}", width - length(first)):
+            yield [*first, ("plain", line)]
+            first = [("", " " * length(first))]
+    if talks.count > len(talks.named):
+        yield [("remark", f"  and {talks.count - len(talks.named):,} more")]
+
+
 def _unanswered(summary: Summary, width: int) -> Iterator[Line]:
+    yield from _requests(summary.refused_first, summary.refused, "refused with an HTTP status", summary.last_t, width)
     yield from _requests(summary.unanswered, summary.waiting, "without an answer", summary.last_t, width)
     yield from _requests(summary.cancelled_first, summary.cancelled, "cancelled", summary.last_t, width)
 
@@ -155,7 +177,8 @@ def _requests(named: list[Exchange], total: int, what: str, now: int, width: int
     for exchange in named:
         about = f" {visible(exchange.target)}" if exchange.target else ""
         waited = max((now if exchange.state == OPEN else exchange.t) - exchange.t_request, 0)
-        came_to = f"{_COME_TO[exchange.state]} {duration(waited)}" if waited else exchange.state
+        how = f"HTTP {exchange.status} after" if is_refused(exchange) else _COME_TO[exchange.state]
+        came_to = f"{how} {duration(waited)}" if waited else exchange.state
         request = ("plain", f"#{exchange.request} {visible(exchange.method)}{about}")
         remark = ("remark", f"  id {shortened(visible(exchange.id), 20)}, {came_to}")
         yield from flowed([[request], [remark]], width, 2)

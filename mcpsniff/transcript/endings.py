@@ -19,6 +19,7 @@ _RESET: Final = {
     "stdout": "reading the server's stdout failed",
     "stderr": "reading the server's stderr failed",
 }
+_OF_HTTP: Final = frozenset({"tcp", "http-request", "http-response"})
 _ABORTED: Final = {
     ("stdin", "the server closed its end"): "the server closed its stdin and reads no more",
     ("stdin", "the client closed its end"): "mcpsniff closed the server's stdin, because the client stopped reading",
@@ -36,6 +37,8 @@ def close_words(close: Close) -> tuple[str, str, bool]:
     if close.ends_process:
         title, loud = _process(close)
         return title, _sent(close.sent, close.by), loud
+    if close.kind in _OF_HTTP:
+        return "", "", False  # what that meant to an HTTP exchange is told with the exchange
     if close.how == "error":
         return "the server could not be started", close.error or "", True
     if close.how in ("eof", "") and not close.error:

@@ -1,12 +1,14 @@
 """The head of a transcript: what was recorded and when, who talked, what the two sides agreed on and can do."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.capture.records import Header
-from mcpsniff.protocol.conversation import CLOSED, HANDSHAKE, MODERN_ERA, UNKNOWN, Conversation
+from mcpsniff.protocol.conversation import CLOSED, HANDSHAKE, LEGACY_ERA, MODERN_ERA, UNKNOWN, Conversation
 from mcpsniff.protocol.revisions import is_published
+from mcpsniff.transcript.talks import STATES, Talks, peer
+from mcpsniff.transcript.units import count
 
 LONGEST_COMMAND: Final = 1000
 
@@ -30,37 +32,75 @@ def is_settled(conversation: Conversation) -> bool:
     return conversation.state not in (CLOSED, HANDSHAKE, UNKNOWN) or conversation.initialize_answered
 
 
-def head(header: Header, conversation: Conversation, path: str) -> list[Entry]:
-    """The lines of the head. Every value may hold hostile text."""
+def head(
+    header: Header, conversation: Conversation, path: str, talks: Talks | None = None, parts: int = 1
+) -> list[Entry]:
+    """The lines of the head. Every value may hold hostile text.
+
+    ``talks`` are the conversations over HTTP so far, ``parts`` how many files the capture has.
+    """
     entries = [
         Entry("started", header.started.replace("T", " ").removesuffix("Z")[:23], "UTC"),
-        Entry("capture", path, is_path=True),
+        Entry("capture", path, f"in {parts} parts" if parts > 1 else "", is_path=True),
     ]
     if header.argv:
         entries.append(Entry("command", shlex.join(header.argv)[:LONGEST_COMMAND]))
     if header.cwd:
         entries.append(Entry("folder", header.cwd))
-    if header.transport:
-        entries.append(Entry("transport", header.transport))
-    entries.append(Entry("client", *_peer(conversation.client_info)))
-    entries.append(Entry("server", *_peer(conversation.server_info)))
-    entries.extend(_revision(conversation))
-    entries.append(Entry("client can", *_capabilities(conversation.client_capabilities)))
-    entries.append(Entry("server can", *_capabilities(conversation.server_capabilities)))
-    if conversation.instructions:
-        entries.append(Entry("instructions", " ".join(conversation.instructions[:LONGEST_COMMAND].split()), lines=2))
+    entries.extend(_transport(header, talks))
+    if talks is not None and talks.count > 1:
+        entries.extend(_conversations(talks))
+    else:
+        entries.extend(_conversation(conversation))
     if conversation.joined_late:
         entries.append(Entry("note", "", "the beginning of this session is not in the capture"))
     return entries
 
 
+def _transport(header: Header, talks: Talks | None) -> Iterator[Entry]:
+    if header.transport:
+        flavour = ""
+        if talks is not None and talks.count == 1:
+            first = next(iter(talks.named.values())).conversation
+            flavour = "Streamable HTTP" if first.endpoint is None else "HTTP+SSE"
+        yield Entry("transport", header.transport, flavour)
+    ends = [end for end in (header.listen, header.upstream) if end]
+    if ends:
+        yield Entry("route", " → ".join(ends))
+
+
+def _conversation(conversation: Conversation) -> Iterator[Entry]:
+    yield Entry("client", *_peer(conversation.client_info))
+    yield Entry("server", *_peer(conversation.server_info))
+    yield from _revision(conversation)
+    if conversation.over_http and conversation.era == LEGACY_ERA:
+        name = conversation.session_id or conversation.endpoint
+        state = STATES.get(conversation.state, conversation.state)
+        yield Entry("session", name or "", state if name else f"without a session id, {state}")
+    yield Entry("client can", *_capabilities(conversation.client_capabilities))
+    yield Entry("server can", *_capabilities(conversation.server_capabilities))
+    if conversation.instructions:
+        yield Entry("instructions", " ".join(conversation.instructions[:LONGEST_COMMAND].split()), lines=2)
+
+
+def _conversations(talks: Talks) -> Iterator[Entry]:
+    """One line for each of several conversations."""
+    for talk in talks.named.values():
+        known = talk.conversation
+        told = talk.told()
+        can = [
+            f"{who} can {shown}"
+            for who, capabilities in (("client", known.client_capabilities), ("server", known.server_capabilities))
+            if (shown := _capabilities(capabilities)[0])
+        ]
+        for names in talk.names():
+            yield Entry("conversation", " · ".join([f"{talk.number}: {names}", *filter(None, (told,)), *can]), lines=3)
+    if talks.count > len(talks.named):
+        yield Entry("", "", f"and {count(talks.count - len(talks.named), 'more conversation')}")
+
+
 def _peer(info: Mapping[str, Any]) -> tuple[str, str]:
-    names = [info[key] for key in ("name", "version") if isinstance(info.get(key), str)]
-    title = info.get("title")
-    remark = "" if names else "unknown"
-    if isinstance(title, str) and title and title not in names:
-        names.append(f"({title})")
-    return " ".join(names), remark
+    return peer(info), "" if any(isinstance(info.get(key), str) for key in ("name", "version")) else "unknown"
 
 
 def _revision(conversation: Conversation) -> list[Entry]:

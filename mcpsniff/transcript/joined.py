@@ -50,7 +50,7 @@ class Joined:
         """When it began on the time line, in microseconds."""
         whole = given.session.whole
         now_us = whole.last_t if whole is not None and given.now_us is None else given.now_us
-        self.summary = Summary(now_us)
+        self.summary = Summary(now_us, given.session.talks)
         self.summary.of = None if whole is None else whole.messages
         self._running = given.now_us is not None
         self._whole_ended = whole is not None and whole.has_ended
@@ -63,7 +63,7 @@ class Joined:
         """Decode its opening, so that its head can be told."""
         for row in self._rows:
             self._first.append(row)
-            if self.session.is_opened or self._seen >= HEAD_EVENTS:
+            if self.session.is_introduced or self._seen >= HEAD_EVENTS:
                 return
 
     def rows(self) -> Iterator[tuple[int, Row]]:

@@ -19,7 +19,7 @@ from mcpsniff.transcript.layout import clipped
 from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
 from mcpsniff.transcript.pretty import NOTE as PAYLOAD_NOTE
 from mcpsniff.transcript.pretty import Line
-from mcpsniff.transcript.rows import BLANK, CLOSE, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import markdown_code, markdown_fence, markdown_text, shortened, visible
 from mcpsniff.transcript.session import Session, write
 from mcpsniff.transcript.summary import Fault, Summary
@@ -197,10 +197,18 @@ def _row_line(row: Row, mark: str, among: str) -> str:
     parts.append(moment(row.t))
     if row.direction in _WHO and row.kind != UNANSWERED:
         parts.append(_WHO[row.direction])
-    parts.append(_title(row))
+    if row.kind == HTTP:
+        parts.append("HTTP")
+    if row.conversation is not None:
+        parts.append(f"conversation {row.conversation}")
+    parts.append(_http_title(row, mark) if row.kind == HTTP else _title(row))
     parts.extend(_NUMBER.sub(rf"[{mark}#\1](#{mark}n\1)", markdown_text(word)) for word in row.words)
     if row.remark:
         parts.append(markdown_code(shortened(row.remark, 200)))
+    if row.event_id is not None:
+        parts.append(f"{'after ' * row.is_after}event {markdown_code(shortened(row.event_id, 80))}")
+    if row.connection is not None:
+        parts.append(f"conn {row.connection}")
     if row.id is not None:
         parts.append(f"id {markdown_code(shortened(row.id, 80))}")
     if row.size is not None:
@@ -208,6 +216,17 @@ def _row_line(row: Row, mark: str, among: str) -> str:
     if row.latency_us is not None:
         parts.append(f"{'waited ' if row.kind == UNANSWERED else ''}{duration(row.latency_us)}")
     return " · ".join(part for part in parts if part)
+
+
+def _http_title(row: Row, mark: str) -> str:
+    """Status, method and target, or what stands in their place."""
+    status = f"**{row.status}**" if row.odd or row.loud else row.status
+    target = "" if row.target is None else shortened(row.target, 200)
+    if row.is_worded:
+        title = _NUMBER.sub(rf"[{mark}#\1](#{mark}n\1)", markdown_text(row.title))
+        return " ".join(filter(None, (status, title, markdown_code(target) if target else "")))
+    sent = f"{shortened(row.title, 80)} {target}".strip()
+    return " ".join(filter(None, (status, markdown_code(sent) if sent else "")))
 
 
 def _link(n: int, mark: str = "") -> str:

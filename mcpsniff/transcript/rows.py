@@ -1,63 +1,32 @@
 """Turn the decoder's events into the rows of a transcript, one by one, for every form of it.
 
-A row is a message, a line of stderr, the end of a channel, a request that stayed without an answer, or a remark of the
-recorder, together with the findings that hang on it. Texts on a row are as they were captured: whoever shows them
-makes them safe first (`mcpsniff.transcript.safe`).
+A row is a message, a line of stderr, the end of a channel, a request that stayed without an answer, an HTTP exchange
+that says more than its messages, or a remark of the recorder, together with the findings that hang on it. Texts on a
+row are as they were captured: whoever shows them makes them safe first (`mcpsniff.transcript.safe`).
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
-from mcpsniff.protocol.events import Close, Note, Stderr
-from mcpsniff.protocol.exchanges import ABANDONED, OPEN, Exchange
+from mcpsniff.protocol.events import Close, Stderr
+from mcpsniff.protocol.exchanges import ABANDONED, CANCELLED, OPEN, Exchange
+from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.protocol.reading import NOT_JSON
 from mcpsniff.transcript.endings import close_words
+from mcpsniff.transcript.http_rows import HttpRows
 from mcpsniff.transcript.lanes import BROKEN, Lanes
-from mcpsniff.transcript.wording import answer_words, noise_words, note_words, notification_words
+from mcpsniff.transcript.row import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.wording import answer_words, noise_words, notification_words
 from mcpsniff.wire.frames import EMPTY_LINE, Frame
 
-BLANK: Final = "blank"
-STDERR: Final = "stderr"
-CLOSE: Final = "close"
-UNANSWERED: Final = "unanswered"
-NOTE: Final = "note"
-REPORT: Final = "report"
+__all__ = ["BLANK", "CLOSE", "HTTP", "NOTE", "REPORT", "STDERR", "UNANSWERED", "Row", "RowBuilder"]
 
 WAITING_ROWS: Final = 300
 """Rows held back while the decoder may still say whether broken lines belong together."""
-
-
-@dataclass(slots=True)
-class Row:
-    """One row. ``n`` is the number of its event, the same as in the JSON output."""
-
-    n: int
-    t: int
-    kind: str
-    direction: str | None = None
-    title: str = ""
-    """The method, or what stands in its place."""
-    target: str | None = None
-    """What the message is about, such as the tool's name."""
-    words: tuple[str, ...] = ()
-    """What mcpsniff says of it, such as ``answers #8``; only words of its own."""
-    remark: str = ""
-    """The few words of the peer that matter most, such as an error's message."""
-    id: str | None = None
-    size: int | None = None
-    latency_us: int | None = None
-    lanes: str = ""
-    loud: bool = False
-    """True for what nobody should overlook: noise, a failure, an end with a status other than 0."""
-    frame: int | None = None
-    """The number of the frame whose findings hang on this row too."""
-    message: Message | None = None
-    findings: list[Finding] = field(default_factory=list)
 
 
 class RowBuilder:
@@ -75,20 +44,33 @@ class RowBuilder:
         self._frame: Frame | None = None
         self._rowless = 0
         """The number of the latest event that has no row of its own."""
+        self._fresh: Row | None = None
+        """The latest row, if it is of the record whose events are being taken."""
+        self._quiet: Http | None = None
+        """The latest HTTP exchange that has no row, as messages tell of it; it gets one if it gets a finding."""
         self._lanes = Lanes()
+        self._http = HttpRows(self._lanes)
 
     def feed(self, events: Iterable[Event]) -> Iterator[Row]:
-        """Take events; give the rows that are complete."""
+        """Take the events of a record; give the rows that are complete."""
+        self._fresh = self._quiet = None
+        self._http.begin()
         for event in events:
             self._latest = max(self._latest, event.t_last if isinstance(event, Frame) else event.t)
             self._event(event)
             while len(self._rows) > 1 and (self._is_settled(self._rows[0]) or len(self._rows) > WAITING_ROWS):
                 yield self._take()
+        self._end_frame()
+        if (row := self._http.unsaid()) is not None:
+            self._add(row)
 
     def _event(self, event: Event) -> None:
         if isinstance(event, Finding):
             self._finding(event)
-        elif isinstance(event, Message):
+            return
+        if not (isinstance(event, Message) and event.frame is self._frame):
+            self._end_frame()
+        if isinstance(event, Message):
             self._add(self._message(event), event.frame.n if event.batch is None else None)
         elif isinstance(event, Frame):
             self._begin_frame(event)
@@ -98,8 +80,10 @@ class RowBuilder:
             self._add(Row(event.n, event.t, STDERR, title=event.text, lanes=self._lanes.touch(None)))
         elif isinstance(event, Close):
             self._close(event)
-        else:
-            self._add(self._note(event))
+        elif isinstance(event, Http):
+            self._exchange_of_http(event)
+        elif (row := self._http.note(event)) is not None:
+            self._add(row)
 
     def finish(self) -> Iterator[Row]:
         """Nothing more comes: give the rows that are left."""
@@ -126,6 +110,7 @@ class RowBuilder:
         row.findings.extend(self._early)
         self._early.clear()
         self._frame = None
+        self._fresh = row
 
     def _finding(self, finding: Finding) -> None:
         row = self._by_number.get(finding.at)
@@ -133,9 +118,13 @@ class RowBuilder:
             row.findings.append(finding)
         elif self._frame is not None and finding.at == self._frame.n:
             self._early.append(finding)
-        elif self._rows and finding.at == self._rowless:
+        elif self._quiet is not None and finding.at == self._quiet.n:
+            quiet, self._quiet = self._quiet, None
+            self._add(self._http.row(quiet))
+            self._by_number[finding.at].findings.append(finding)
+        elif self._fresh is not None and finding.at == self._rowless:
             # Such as an exchange that ended with the latest row.
-            self._rows[-1].findings.append(finding)
+            self._fresh.findings.append(finding)
         else:
             row = Row(finding.at, finding.t, REPORT, lanes=self._lanes.touch(None), findings=[finding])
             self._rows.append(row)
@@ -146,6 +135,16 @@ class RowBuilder:
             self._add(row)
         else:
             self._frame = frame
+
+    def _end_frame(self) -> None:
+        """An event of a stream that carried no message: it may be worth a row by itself, or what was found about it."""
+        frame = self._frame
+        if frame is None or frame.sse is None:
+            return
+        row = self._http.bare(frame) or (self._http.bare_row(frame) if self._early else None)
+        self._frame = None
+        if row is not None:
+            self._add(row)
 
     def _message(self, message: Message) -> Row:
         row = Row(message.n, message.t, message.kind, message.direction, message=message)
@@ -166,6 +165,7 @@ class RowBuilder:
             row.title, row.words = noise_words(message)
             row.loud = message.kind == INVALID
             row.lanes = self._lanes.touch(None)
+        self._http.message(row, message)
         return row
 
     def _answer(self, row: Row, message: Message, link: Exchange | None) -> None:
@@ -180,7 +180,8 @@ class RowBuilder:
 
     def _exchange(self, exchange: Exchange) -> None:
         """Only what no message tells gets a row: a request that nobody answered."""
-        if exchange.state not in (OPEN, ABANDONED):
+        by_hanging_up = exchange.state == CANCELLED and exchange.cancel is None
+        if self._http.ends(exchange) or not (by_hanging_up or exchange.state in (OPEN, ABANDONED)):
             self._rowless = exchange.n
             return
         until = self._latest if exchange.state == OPEN else exchange.t
@@ -188,9 +189,19 @@ class RowBuilder:
         waited = max(until - exchange.t_request, 0)
         row.id, row.loud = exchange.id, exchange.state == ABANDONED
         row.words = (f"{exchange.state} #{exchange.request}",)
+        if exchange.is_refused:
+            row.words += (f"HTTP {exchange.status}",)
         row.latency_us = waited or None
         row.lanes = self._lanes.end(exchange.request, BROKEN)
+        row.conversation = self._http.marked(exchange.conversation if exchange.http is not None else None)
         self._add(row)
+
+    def _exchange_of_http(self, event: Http) -> None:
+        """One that its messages tell of is passed over, unless something is found about it."""
+        if self._http.is_quiet(event):
+            self._quiet, self._rowless = event, event.n
+        else:
+            self._add(self._http.row(event))
 
     def _close(self, close: Close) -> None:
         title, remark, loud = close_words(close)
@@ -199,7 +210,3 @@ class RowBuilder:
             self._add(Row(close.n, close.t, CLOSE, title=title, remark=remark, loud=loud, lanes=lanes))
         else:
             self._rowless = close.n
-
-    def _note(self, note: Note) -> Row:
-        title, remark = note_words(note)
-        return Row(note.n, note.t, NOTE, title=title, remark=remark, lanes=self._lanes.touch(None))

@@ -12,6 +12,7 @@ from mcpsniff.decoder import Decoder, Event
 from mcpsniff.transcript.head import Entry, head, is_settled
 from mcpsniff.transcript.rows import Row, RowBuilder
 from mcpsniff.transcript.summary import Summary
+from mcpsniff.transcript.talks import Talks
 from mcpsniff.wire.frames import Frame
 
 HEAD_EVENTS: Final = 400
@@ -53,22 +54,25 @@ class Session:
         self.label = label or source.header.label or ""
         self._now_us = now_us
         self._last = self._t = 0
+        self.talks = Talks()
+        """The conversations over HTTP, of all events so far."""
 
     def events(self) -> Iterator[list[Event]]:
         """The events record by record, then what the end brings: open exchanges, and what was unreadable."""
         for record in self._source.records():
             if events := self._decoder.feed(record):
-                self._note_last(events)
+                self._take_note(events)
                 yield events
         events = [] if self._now_us is None else self._decoder.advance(self._now_us)
         events += self._decoder.finish()
-        self._note_last(events)
+        self._take_note(events)
         yield events
         yield [self._damage(k, damage) for k, damage in enumerate(self._source.damage)]
 
     def head(self) -> list[Entry]:
         """The head, as far as the events so far tell."""
-        return head(self._source.header, self._decoder.conversation, self._source.path)
+        parts = len(getattr(self._source, "parts", ()))
+        return head(self._source.header, self._decoder.conversation, self._source.path, self.talks, parts)
 
     @property
     def whole(self) -> Whole | None:
@@ -82,10 +86,17 @@ class Session:
 
     @property
     def is_opened(self) -> bool:
-        """True once the head says all that it will."""
+        """True once the opening is over, so that it is known who talks."""
         return is_settled(self._decoder.conversation)
 
-    def _note_last(self, events: list[Event]) -> None:
+    @property
+    def is_introduced(self) -> bool:
+        """True once the head says all that it will; over HTTP more conversations may come."""
+        return self.is_opened and not self._decoder.conversation.over_http
+
+    def _take_note(self, events: list[Event]) -> None:
+        if self._decoder.conversation.over_http:
+            self.talks.feed(events)
         for event in reversed(events):
             if not isinstance(event, Finding):
                 self._last = event.n
@@ -120,12 +131,12 @@ def write(session: Session, page: Page, *, now_us: int | None = None, running: b
     ``running`` says that the capture is still being written, and ``now_us`` how long the session has lasted by now, in
     microseconds; without it open requests have waited until the last event.
 
-    The head is given once the opening is over, at the latest after HEAD_EVENTS events, and always first.
+    The head is given once the opening is over, over HTTP and at the latest after HEAD_EVENTS events, and always first.
     """
     whole = session.whole
     if whole is not None and now_us is None:
         now_us = whole.last_t
-    summary, builder = Summary(now_us), RowBuilder(now_us)
+    summary, builder = Summary(now_us, session.talks), RowBuilder(now_us)
     summary.of = None if whole is None else whole.messages
     held: list[Row] = []
     seen, opened = 0, False
@@ -134,7 +145,7 @@ def write(session: Session, page: Page, *, now_us: int | None = None, running: b
         nonlocal opened
         if not opened:
             held.extend(rows)
-            if not (at_the_end or session.is_opened or seen >= HEAD_EVENTS):
+            if not (at_the_end or session.is_introduced or seen >= HEAD_EVENTS):
                 return
             page.head(session.label, session.head())
             opened = True

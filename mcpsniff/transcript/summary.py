@@ -9,10 +9,14 @@ from typing import Final
 
 from mcpsniff.checks import SEVERITIES, Finding
 from mcpsniff.decoder import Event
-from mcpsniff.protocol.events import Close, Stderr
+from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchanges import ABANDONED, CANCELLED, ERRORED, OPEN, Exchange
+from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import Message
+from mcpsniff.transcript.http_counts import HttpCounts
 from mcpsniff.transcript.latency import Latencies
+from mcpsniff.transcript.talk_counts import CountsByTalk
+from mcpsniff.transcript.talks import Talks
 from mcpsniff.wire.frames import Frame
 
 NAMES: Final = 200
@@ -35,7 +39,7 @@ class Calls:
 
     count: int = 0
     failed: int = 0
-    """Answered with an error of JSON-RPC, or with a result whose isError is true."""
+    """Answered with an error of JSON-RPC, with a result whose isError is true, or refused by HTTP."""
     unanswered: int = 0
     """Without an answer: cancelled, abandoned, or still open."""
     latencies: Latencies = field(default_factory=Latencies)
@@ -45,7 +49,7 @@ class Calls:
         """Count an exchange that has ended, or never will."""
         self.count += 1
         self.failed += failed
-        self.unanswered += exchange.state in UNANSWERED
+        self.unanswered += exchange.state in UNANSWERED and not is_refused(exchange)
         if exchange.latency_us is not None:
             self.latencies.add(exchange.latency_us)
 
@@ -63,7 +67,7 @@ class Fault:
 class Summary:
     """Feed it every event, then read it."""
 
-    def __init__(self, now_us: int | None = None) -> None:
+    def __init__(self, now_us: int | None = None, talks: Talks | None = None) -> None:
         self.kinds: dict[str, int] = {}
         self.messages = {"c2s": 0, "s2c": 0}
         self.bytes = {"c2s": 0, "s2c": 0}
@@ -79,6 +83,14 @@ class Summary:
         """The first requests that were cancelled, at most OPEN_SHOWN."""
         self.faults: dict[tuple[str, str, str], Fault] = {}
         """By code, severity and blame."""
+        self.refused_first: list[Exchange] = []
+        """The first requests that an HTTP status refused, at most OPEN_SHOWN."""
+        self.refused = 0
+        """Requests that an HTTP status refused, without an answer in JSON-RPC."""
+        self.http = HttpCounts()
+        self.by_talk = CountsByTalk()
+        self.talks = talks
+        """The conversations over HTTP, if there are any."""
         self.of: int | None = None
         """Messages of the whole session, where only a part of it is counted here."""
         self.has_ended = False
@@ -94,6 +106,7 @@ class Summary:
                 self._on_frame.clear()
                 self.bytes[event.direction] += event.size
                 self.last_t = max(self.last_t, event.t_last)
+                self.http.frame(event)
             elif isinstance(event, Message):
                 self._message(event)
             elif isinstance(event, Exchange):
@@ -104,6 +117,11 @@ class Summary:
                 self.last_t = max(self.last_t, event.t)
                 if isinstance(event, Stderr):
                     self.stderr_lines += 1
+                elif isinstance(event, Http):
+                    self.http.feed(event)
+                    self.by_talk.http(event)
+                elif isinstance(event, Note):
+                    self.http.note(event)
                 elif isinstance(event, Close) and (event.ends_process or event.how == "error"):
                     self.has_ended = True
 
@@ -125,6 +143,7 @@ class Summary:
     def _message(self, message: Message) -> None:
         self.kinds[message.kind] = self.kinds.get(message.kind, 0) + 1
         self.messages[message.direction] += 1
+        self.by_talk.message(message)
         if message.batch is None:
             for fault in self._on_frame:
                 fault.places = [message.n if place == message.frame.n else place for place in fault.places]
@@ -135,18 +154,23 @@ class Summary:
 
     def _exchange(self, exchange: Exchange) -> None:
         self.states[exchange.state] = self.states.get(exchange.state, 0) + 1
-        failed = exchange.state == ERRORED or exchange.request in self._tool_errors
+        refused = is_refused(exchange)
+        failed = exchange.state == ERRORED or exchange.request in self._tool_errors or refused
         self._tool_errors.discard(exchange.request)
+        self.by_talk.exchange(exchange, failed=failed, unanswered=exchange.state in UNANSWERED and not refused)
         calls = _within(self.methods, (exchange.direction, exchange.method), (exchange.direction, OTHERS))
         calls.add(exchange, failed=failed)
         if exchange.method in BY_TARGET and exchange.target is not None:
             _within(calls.targets, exchange.target, OTHERS).add(exchange, failed=failed)
+        self.refused += refused
         if exchange.state in UNANSWERED:
             named = self.cancelled_first if exchange.state == CANCELLED else self.unanswered
+            named = self.refused_first if refused else named
             if len(named) < OPEN_SHOWN:
                 named.append(exchange)
 
     def _finding(self, finding: Finding) -> None:
+        self.by_talk.finding(finding)
         key = finding.code, finding.severity, finding.blame
         fault = self.faults.get(key)
         if fault is None:
@@ -164,8 +188,13 @@ class Summary:
 
     @property
     def waiting(self) -> int:
-        """Requests without an answer: abandoned, or still open."""
-        return self.states.get(ABANDONED, 0) + self.states.get(OPEN, 0)
+        """Requests without an answer: abandoned, or still open; those that HTTP refused aside."""
+        return self.states.get(ABANDONED, 0) + self.states.get(OPEN, 0) - self.refused
+
+
+def is_refused(exchange: Exchange) -> bool:
+    """True if the HTTP status of the response is all the answer that a request got."""
+    return exchange.state == ABANDONED and exchange.is_refused
 
 
 def _within[Key](table: dict[Key, Calls], key: Key, others: Key) -> Calls:

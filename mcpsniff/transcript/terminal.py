@@ -34,6 +34,7 @@ STYLES: Final = {
     "loud": "bold red",
     "noise": "yellow",
     "milestone": "dim",
+    "http": "dim",
     "stderr": "dim magenta",
     "stderr-text": "magenta",
     "error": "bold red",

@@ -13,7 +13,7 @@ from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.layout import cells, clipped, cut, fitted, flowed, hard_wrapped, length, wrapped
 from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
 from mcpsniff.transcript.pretty import Line, Segment
-from mcpsniff.transcript.rows import BLANK, CLOSE, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened, visible
 from mcpsniff.transcript.units import duration, moment, size
 
@@ -26,6 +26,11 @@ NARROWEST: Final = 36
 
 STDERR_LINES: Final = 10
 """Lines of the transcript that one line of stderr takes at most, unless payloads are shown whole."""
+
+LONGEST_TARGET: Final = 60
+"""Characters of the target of an HTTP request."""
+COLOURS: Final = 6
+"""How many roles ``who-0`` … there are."""
 
 MARKS: Final = {"error": "✗", "warning": "▲", "note": "•", "info": "·"}
 _BAD: Final = ("errored", "error", "tool error", "malformed", "abandoned")
@@ -92,6 +97,8 @@ class TextTranscript:
         title, details = _title(row), _details(row)
         if row.kind == STDERR:
             self._stderr(row)
+        elif row.kind == HTTP:
+            self._exchange_of_http(row, title, details)
         elif self._narrow:
             self._narrow_row(row, title, details)
         else:
@@ -121,7 +128,7 @@ class TextTranscript:
             self._print([("", " " * indent), (role, line)])
 
     def _wide_row(self, row: Row, title: Line, details: Line) -> None:
-        start = [*self._start(row), arrow(row), ("", " ")]
+        start = [*self._start(row), arrow(row), ("", " "), *_mark(row)]
         if row.kind in (CLOSE, NOTE):
             self._sentence(start, title)
             return
@@ -175,8 +182,34 @@ class TextTranscript:
             self._print([*start, ("stderr", f"{mark} │ "), ("stderr-text", text)])
             start = [("", " " * length(start))]
 
+    def _exchange_of_http(self, row: Row, title: Line, details: Line) -> None:
+        """Print an HTTP exchange, in a lane of its own: on one line, or with what is said of it below."""
+        start: Line = [("time", f"{moment(row.t):>7}")] if self._narrow else [*self._start(row), ("", " ")]
+        if self.width >= NARROWEST:
+            start.append(("http", " http"))
+        start += [("http", " │ "), *_mark(row)]
+        figure = f"{duration(row.latency_us):>10}" if row.latency_us is not None and not self._narrow else ""
+        room = self.width - length(start) - len(figure)
+        said: Line = []
+        for piece in details:
+            said += [("remark", " · " if said else "  "), piece]
+        is_apart = bool(said) and length(title) + length(said) > room
+        line = cut(title if is_apart else [*title, *said], room)
+        if figure:
+            line = [*line, ("", " " * (room - length(line))), ("http", figure)]
+        self._print([*start, *line])
+        if not is_apart:
+            return
+        margin = length(start)
+        first: Line = [("", " " * margin)]
+        if not self._narrow:
+            lanes = row.lanes.translate(_CONTINUED)
+            first = [("lane", f"{'':18}{lanes}{'':{margin - 18 - len(lanes)}}")]
+        for line in flowed([[piece] for piece in details], self.width - margin, 0, " · "):
+            self._print([*first, *line[1:]])
+
     def _narrow_row(self, row: Row, title: Line, details: Line) -> None:
-        start: Line = [("time", f"{moment(row.t):>7}"), ("", " "), arrow(row), ("", " ")]
+        start: Line = [("time", f"{moment(row.t):>7}"), ("", " "), arrow(row), ("", " "), *_mark(row)]
         room = self.width - length(start)
         if row.kind in (CLOSE, NOTE):
             self._sentence(start, title)
@@ -204,6 +237,8 @@ def _title(row: Row) -> Line:
         return [("loud" if row.loud else "milestone", text)]
     if row.kind == NOTE:
         return [("noise", visible(f"{row.title}: {row.remark}" if row.remark else row.title))]
+    if row.kind == HTTP:
+        return _http_title(row)
     title: Line = []
     if row.kind == "invalid":
         title.append(("loud", visible(row.title)))
@@ -214,12 +249,36 @@ def _title(row: Row) -> Line:
     return title
 
 
+def _http_title(row: Row) -> Line:
+    """Status, method and target, or what stands in their place."""
+    title: Line = []
+    if row.status:
+        role = "bad" if row.loud else "noise" if row.odd else "http"
+        title.append((role, row.status))
+    if row.title:
+        title.append(("http", f"{' ' if title else ''}{visible(row.title)}"))
+    if row.target is not None:
+        title.append(("http", f"{' ' if title else ''}{shortened(visible(row.target), LONGEST_TARGET)}"))
+    return title
+
+
+def _mark(row: Row) -> Line:
+    """The number of its conversation, where there are several; each has a colour of its own."""
+    number = row.conversation
+    return [] if number is None else [(f"who-{number % COLOURS}", f"[{number}] ")]
+
+
 def _details(row: Row) -> Line:
     """Whom the message answers or cancels, how it ended, its id."""
     pieces: Line = []
     pieces.extend(("bad" if word.startswith(_BAD) else "words", word) for word in row.words)
     if row.remark and row.kind not in (CLOSE, NOTE):
         pieces.append(("remark", shortened(visible(row.remark), 80)))
+    if row.event_id is not None:
+        event = shortened(visible(row.event_id), 24)
+        pieces.append(("id", f"after event {event}" if row.is_after else f"event {event}"))
+    if row.connection is not None:
+        pieces.append(("id", f"conn {row.connection}"))
     if row.id is not None:
         pieces.append(("id", f"id {shortened(visible(row.id), 40)}"))
     return pieces

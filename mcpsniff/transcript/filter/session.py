@@ -79,6 +79,7 @@ class _Bounded:
         self._source = source
         self._count = read.count
         self.header, self.path, self.joined_late = source.header, source.path, source.joined_late
+        self.parts = getattr(source, "parts", ())
         self.damage = read.damage
 
     def records(self) -> Iterator[Record]:

@@ -7,6 +7,7 @@ from typing import Final
 from mcpsniff.transcript.safe import visible, visible_json
 
 _LINE_BREAKS: Final = str.maketrans("\t\r\n", "   ")
+_NUMBER: Final = re.compile("#([0-9]+)")
 _REFERENCE: Final = re.compile(r"(?:[a-z][a-z -]* )?#([0-9]+)")
 
 
@@ -31,6 +32,11 @@ def lines_content(text: str) -> str:
 def link(n: int, text: str = "") -> str:
     """A link to the row of event ``n``; ``text`` is our own."""
     return f"<a href=#n{n}>{escape(text or f'#{n}', quote=False)}</a>"
+
+
+def own_words(words: str) -> str:
+    """Words of our own, in which numbers of rows become links."""
+    return _NUMBER.sub(r"<a href=#n\1>#\1</a>", content(words))
 
 
 def linked(words: str) -> str:

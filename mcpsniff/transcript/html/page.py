@@ -8,7 +8,7 @@ from mcpsniff import __version__
 from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.html import assets
 from mcpsniff.transcript.html.markup import content
-from mcpsniff.transcript.html.rows import bar, row_markup
+from mcpsniff.transcript.html.rows import bars, row_markup
 from mcpsniff.transcript.html.summary import findings_section, head_section, summary_section
 from mcpsniff.transcript.payload import FOLDED, Style
 from mcpsniff.transcript.rows import Row
@@ -66,8 +66,7 @@ class HtmlPage:
             self._rows.write(b"</ol>\n<ol role=list>\n" if self.count else b"<ol role=list>\n")
         self.count += 1
         self._rows.write(_encoded(row_markup(row, self._style)))
-        ended = bar(row)
-        if ended is not None:
+        for ended in bars(row):
             self._bars.write((",\n" if self._bar_count else "").encode() + f"[{','.join(map(str, ended))}]".encode())
             self._bar_count += 1
 
@@ -105,7 +104,8 @@ aria-describedby=told></canvas>
 <p id=told role=status>Point at a bar, or move with the arrow keys; Enter goes to the message. Drag to zoom.</p>
 <p id=legend aria-hidden=true><span><i class=client></i>the client asks</span><span><i class=server></i>the server
 asks</span><span><i class=failed></i>failed</span><span><i class=cancelled></i>cancelled</span><span><i
-class=unanswered></i>no answer</span><span><i class=quiet></i>stderr</span><span><i class=silence></i>silence, drawn
+class=unanswered></i>no answer</span><span><i class=quiet></i>stderr</span><span hidden><i
+class=web></i>HTTP, event streams</span><span><i class=silence></i>silence, drawn
 short</span></p>
 </section>
 """
@@ -121,7 +121,8 @@ placeholder="words, method:tools/call, state:errored">
 </div>
 <p id=keys hidden><span><kbd>/</kbd> filter <kbd>n</kbd> <kbd>p</kbd> next, previous <kbd>f</kbd> next finding
 <kbd>x</kbd> its answer or request <kbd>Enter</kbd> open <kbd>Esc</kbd> back. </span>The filter knows words and
-<code>method: tool: state: severity: code: dir: kind: id: text:</code>, with <code>-</code> before one for “not”.</p>
+<code>method: tool: state: severity: code: dir: kind: id: status: text:</code>, with <code>-</code> before one for
+“not”.</p>
 <noscript><p class=hint>Scripts are off. Every message can be read, and opens with a click; the timeline, the filter and
 the layout of payloads need scripts. This page holds its own script and asks nothing of any network.</p></noscript>
 """

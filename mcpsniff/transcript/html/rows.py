@@ -10,9 +10,11 @@ The tags carry the meaning that the style sheet and the script go by:
       </summary><pre>payload</pre></details>
       <p class=error>a finding</p>
 
-A row without a payload has a p without a class in place of the details.
+A row without a payload has a p without a class in place of the details. One of an HTTP exchange has its status, or what
+stands in its place, as b, and method and target as em.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from mcpsniff.checks import Finding
@@ -20,9 +22,10 @@ from mcpsniff.protocol.exchanges import STATES
 from mcpsniff.protocol.message import INVALID, NOTIFICATION, Message
 from mcpsniff.protocol.reading import NOT_JSON
 from mcpsniff.transcript.advice import what_to_do
-from mcpsniff.transcript.html.markup import content, json_content, lines_content, link, linked
+from mcpsniff.transcript.html.markup import content, json_content, lines_content, link, linked, own_words
+from mcpsniff.transcript.http_words import ENDS
 from mcpsniff.transcript.payload import Style
-from mcpsniff.transcript.rows import BLANK, CLOSE, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened
 from mcpsniff.transcript.text import MARKS, blamed
 from mcpsniff.transcript.units import duration, moment, size
@@ -41,16 +44,24 @@ CLASSES: Final = {
     UNANSWERED: "unanswered",
     NOTE: "note",
     REPORT: "report",
+    HTTP: "http",
 }
 """By the kind of the row; before the letter of a message stands c (from the client) or s (from the server)."""
 
 LONGEST_TITLE: Final = 200
+LONGEST_ID: Final = 80
 LONGEST_LINE: Final = 400
 """Characters of a line of stderr up to which it is shown unfolded."""
 
+_NO_TIES: Final = ("stream of", "resumed stream of", "after the probe")
+"""Words that name a row to which a row does not belong."""
+
 type Bar = tuple[int, int, int, int, int, int]
 """An exchange for the timeline: the number of its request, when it began and how long it took (microseconds), its
-state (its place in STATES), 1 if the server asked, the number of the event that ended it."""
+state (its place in STATES), 1 if the server asked, the number of the event that ended it. Likewise an event stream,
+with STREAM for its state."""
+
+STREAM: Final = -1
 
 
 def row_markup(row: Row, style: Style) -> str:
@@ -59,8 +70,19 @@ def row_markup(row: Row, style: Style) -> str:
     return f"{start} class={_class(row)}>{_tie(row)}{_body(row, style)}{_findings(row)}\n"
 
 
-def bar(row: Row) -> Bar | None:
-    """The exchange that ends with this row, if one does."""
+def bars(row: Row) -> Iterator[Bar]:
+    """The exchanges that end with this row, or the event stream."""
+    for exchange in row.ended:
+        took = max(exchange.t - exchange.t_request, 0)
+        yield exchange.request, exchange.t_request, took, STATES.index(exchange.state), 0, row.n
+    if row.kind == HTTP and row.status == ENDS and row.latency_us is not None:
+        yield row.n, row.t - row.latency_us, row.latency_us, STREAM, 1, row.n
+    ended = _bar(row)
+    if ended is not None:
+        yield ended
+
+
+def _bar(row: Row) -> Bar | None:
     message = row.message
     if row.kind == UNANSWERED:
         state, _, number = (row.words[0] if row.words else "").partition(" #")
@@ -81,12 +103,23 @@ def bar(row: Row) -> Bar | None:
 def _class(row: Row) -> str:
     letter = CLASSES.get(row.kind, "note")
     name = f"{'c' if row.direction == 'c2s' else 's'}{letter}" if len(letter) == 1 else letter
-    return f'"{name} bad"' if row.loud or "tool error" in row.words else name
+    if row.loud or "tool error" in row.words:
+        return f'"{name} bad"'
+    return f'"{name} odd"' if row.odd else name
+
+
+def _tied(row: Row) -> str | None:
+    """The words on the row that name the request, or the batch, that it belongs to."""
+    if row.kind == "request":
+        return None  # its tie is to the answer, which is not known yet
+    words = (*row.words, row.title) if row.kind == HTTP and row.is_worded else row.words
+    return next((word for word in words if linked(word) and not word.startswith(_NO_TIES)), None)
 
 
 def _tie(row: Row) -> str:
     """The link to the request, or to the batch, that the words on the row name."""
-    return next(filter(None, map(linked, row.words)), "")
+    tied = _tied(row)
+    return "" if tied is None else linked(tied)
 
 
 def _body(row: Row, style: Style) -> str:
@@ -105,15 +138,26 @@ def _start(row: Row) -> str:
 
 def _line(row: Row) -> str:
     parts = [_start(row)]
+    if row.conversation is not None:
+        parts.append(f"<i>[{row.conversation}]</i>")
     if row.kind in (CLOSE, NOTE, BLANK, REPORT):
         parts.append(f"<b>{_title_of_noise(row)}</b>")
+    elif row.kind == HTTP and row.status:
+        parts.append(f"<b>{row.status}</b>")
+        parts.append(f"<em>{content(shortened(row.title, LONGEST_TITLE))}</em>" if row.title else "")
     elif row.title:
         parts.append(f"<b>{content(shortened(row.title, LONGEST_TITLE))}</b>")
     if row.target is not None:
         parts.append(f"<em>{content(shortened(row.target, LONGEST_TITLE))}</em>")
-    parts.extend(f"<i>{content(word)}</i>" for word in row.words if not linked(word))
+    tied = _tied(row)
+    said = own_words if row.kind == HTTP else content  # what unfolds at a click holds no links
+    parts.extend(f"<i>{said(word)}</i>" for word in row.words if word != tied)
     if row.remark:
         parts.append(f"<span>{content(shortened(row.remark, LONGEST_TITLE))}</span>")
+    if row.event_id is not None:
+        parts.append(f"<i>{'after ' * row.is_after}event {content(shortened(row.event_id, LONGEST_ID))}</i>")
+    if row.connection is not None:
+        parts.append(f"<i>conn {row.connection}</i>")
     if row.id is not None:
         parts.append(f"<i>id {content(shortened(row.id, LONGEST_TITLE))}</i>")
     if row.size is not None or row.latency_us is not None:

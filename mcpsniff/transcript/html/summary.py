@@ -9,7 +9,7 @@ from mcpsniff.transcript.advice import what_to_do
 from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.html.markup import content, link
 from mcpsniff.transcript.safe import shortened
-from mcpsniff.transcript.summary import Calls, Fault, Summary
+from mcpsniff.transcript.summary import Calls, Fault, Summary, is_refused
 from mcpsniff.transcript.text import MARKS, blamed
 from mcpsniff.transcript.units import count, duration, size
 
@@ -91,10 +91,14 @@ def summary_section(summary: Summary) -> Iterator[str]:
     if summary.stderr_lines:
         sent.append(f"{count(summary.stderr_lines, 'line')} on stderr")
     yield f"<p>{content(', '.join(sent))}.</p>\n"
+    for line in summary.http.lines():
+        yield f"<p>{content(line)}.</p>\n"
     if summary.methods:
         yield from _table(summary)
+    yield from _requests(summary.refused_first, summary.refused, "refused with an HTTP status", summary.last_t)
     yield from _requests(summary.unanswered, summary.waiting, "without an answer", summary.last_t)
     yield from _requests(summary.cancelled_first, summary.cancelled, "cancelled", summary.last_t)
+    yield from _conversations(summary)
     yield "</section>\n"
 
 
@@ -134,8 +138,25 @@ def _requests(named: list[Exchange], total: int, what: str, now: int) -> Iterato
         waited = max((now if exchange.state == OPEN else exchange.t) - exchange.t_request, 0)
         name = f"<b>{content(shortened(exchange.method, LONGEST))}</b>{about}"
         state = "still open" if exchange.state == OPEN else exchange.state
+        state = f"HTTP {exchange.status}" if is_refused(exchange) else state
         remark = f"id {content(shortened(exchange.id, 80))}, {state} after {duration(waited)}"
         yield f"<li>{link(exchange.request)} {name} <small>{remark}</small></li>\n"
     if total > len(named):
         yield f"<li>and {total - len(named):,} more</li>\n"
+    yield "</ul>\n"
+
+
+def _conversations(summary: Summary) -> Iterator[str]:
+    """What each conversation comes to, where there are several."""
+    talks = summary.talks
+    if talks is None or talks.count < 2:
+        return
+    yield f"<h3>{count(talks.count, 'conversation')}</h3>\n<ul class=requests>\n"
+    for number, talk in talks.named.items():
+        counts = summary.by_talk.counts.get(number)
+        who = "; ".join([*talk.names(), *filter(None, (talk.told(),))])
+        told = counts.told() if counts else "nothing shown"
+        yield f"<li>[{number}] {content(shortened(who, LONGEST))} <small>{told}</small></li>\n"
+    if talks.count > len(talks.named):
+        yield f"<li>and {talks.count - len(talks.named):,} more</li>\n"
     yield "</ul>\n"

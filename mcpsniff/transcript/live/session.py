@@ -77,7 +77,7 @@ class LiveSession(Session):
     def finish(self) -> Step:
         """What the end brings: exchanges that are open, and what was unreadable."""
         events = self._decoder.finish()
-        self._note_last(events)
+        self._take_note(events)
         damage: list[Event] = [self._damage(k, damage) for k, damage in enumerate(self._facts.damage)]
         if self._selector is None:
             return Step(events + damage, events + damage)
@@ -95,6 +95,6 @@ class LiveSession(Session):
     def _step(self, events: list[Event]) -> Step:
         if not events:
             return Step(events, events)
-        self._note_last(events)
+        self._take_note(events)
         self.messages += sum([isinstance(event, Message) for event in events])
         return Step(events, events if self._selector is None else self._selector.feed(events))

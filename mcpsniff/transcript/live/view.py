@@ -24,9 +24,9 @@ from mcpsniff.transcript.summary import Summary
 from mcpsniff.transcript.text import Print, TextTranscript
 from mcpsniff.transcript.units import count, duration
 
-KNOWN_AT_ONCE: Final = frozenset({"started", "capture", "command", "folder", "transport", "filter"})
+KNOWN_AT_ONCE: Final = frozenset({"started", "capture", "command", "folder", "transport", "route", "filter"})
 """Entries of the head that the capture's first line tells; the others are told by the opening of the session."""
-BRIEF: Final = ("capture", "command", "client", "server", "revision", "note", "filter")
+BRIEF: Final = ("capture", "command", "route", "client", "server", "revision", "conversation", "note", "filter")
 """Entries that are shown where several sessions are."""
 
 
@@ -79,7 +79,7 @@ class LiveText:
         self._style = style
         self._transcript = TextTranscript(self._print, self._width(), style)
         self._rows = LiveRows()
-        self._summary = Summary()
+        self._summary = Summary(talks=session.talks)
         self._open = OpenRequests()
         self._held: deque[Row] = deque(maxlen=latest)
         self._all = latest is None
@@ -100,7 +100,7 @@ class LiveText:
         self._summary.feed(step.shown)
         self._give(self._rows.feed(step.shown))
         self._give(self._rows.settled())
-        if not self._begun and self._all and (self._session.is_opened or self._seen >= HEAD_EVENTS):
+        if not self._begun and self._all and (self._session.is_introduced or self._seen >= HEAD_EVENTS):
             self._begin(whole=True)
         elif self._begun:
             self._introduce()

@@ -2,7 +2,7 @@
 // holds for it when it holds for its request, its progress or its answer.
 
 const box = $("filter");
-const TERM = /(-?)(?:(method|tool|state|severity|code|dir|kind|id|text):)?("(?:[^"\\]|\\.)*"?|\S+)/gi;
+const TERM = /(-?)(?:(method|tool|state|severity|code|dir|kind|id|status|text):)?("(?:[^"\\]|\\.)*"?|\S+)/gi;
 const SEVERITIES = ["info", "note", "warning", "error"];
 const NUMBER = /^-?\d+(?:\.\d+)?(?:e[-+]?\d+)?$/i;
 
@@ -29,7 +29,7 @@ function facts(record) {
   const { item, exchange } = record;
   const [kind] = item.className.split(" ", 1);
   const isMessage = kind.length === 2;
-  const known = { kind: isMessage ? KINDS[kind[1]] : kind, dir: "", method: "", tool: "", id: "", state: "", found: [] };
+  const known = { kind: isMessage ? KINDS[kind[1]] : kind, dir: "", method: "", tool: "", id: "", state: "", status: "", found: [] };
   for (const part of item.children) {
     if (part.tagName === "P" && part.className) known.found.push(part);
   }
@@ -37,7 +37,9 @@ function facts(record) {
     if (part.tagName === "B") known.method = part.textContent;
     else if (part.tagName === "EM") known.tool = part.textContent;
     else if (part.tagName === "I" && part.textContent.startsWith("id ")) known.id = part.textContent.slice(3);
+    else if (part.tagName === "I" && part.textContent.startsWith("HTTP ")) known.status = part.textContent.slice(5);
   }
+  if (kind === "http") known.status = known.method;
   if (known.method !== "tools/call") known.tool = "";
   if (!isMessage && kind !== "unanswered") known.method = "";
   const bar = exchanges.get(exchange);

@@ -4,7 +4,10 @@ const STATES = ["open", "answered", "errored", "input-required", "cancelled", "a
 const KINDS = { q: "request", n: "notification", r: "response", e: "error", b: "batch", v: "invalid" };
 
 /** Every exchange: request, start, microseconds, state, whether the server asked, and the event that ended it. */
-const bars = JSON.parse($("bars").textContent).map(([request, t, took, state, byServer, last]) => ({
+const measured = JSON.parse($("bars").textContent);
+/** Every event stream, as start and microseconds. */
+const streams = measured.filter(([, , , state]) => state < 0).map(([, t, took]) => ({ t, took }));
+const bars = measured.filter(([, , , state]) => state >= 0).map(([request, t, took, state, byServer, last]) => ({
   request, t, took, state: STATES[state], byServer: byServer === 1, last,
 }));
 const exchanges = new Map(bars.map((bar) => [bar.request, bar]));

@@ -2,7 +2,7 @@
 
 const canvas = $("timeline").querySelector("canvas");
 const TRACK = 11, BAR = 8, AXIS = 20, SIDE = 6, QUIET = 12, MOST_TRACKS = 14;
-const end = bars.reduce((latest, bar) => Math.max(latest, bar.t + bar.took), 1);
+const end = [...bars, ...streams].reduce((latest, bar) => Math.max(latest, bar.t + bar.took), 1);
 
 /** Lay overlapping bars on tracks of their own, as far as there are tracks; returns how many were taken. */
 function stack(these) {
@@ -19,6 +19,7 @@ function stack(these) {
 bars.sort((one, other) => one.t - other.t);
 const tracks = [stack(bars.filter((bar) => !bar.byServer)), stack(bars.filter((bar) => bar.byServer))];
 const noises = [];
+const webs = []; // what HTTP says besides the messages, in a lane of its own
 const isFailed = (bar) => bar.state === "errored" || (bar.state === "answered" && $(`n${bar.last}`)?.classList.contains("bad"));
 for (const bar of bars) {
   bar.colour = isFailed(bar) ? "failed" : bar.state === "cancelled" ? "cancelled"
@@ -68,7 +69,7 @@ function stretched(x) {
 let view = [0, total];
 let chosen = null;
 let drag = null;
-const height = () => AXIS + (tracks[0] + tracks[1]) * TRACK + 3 * SIDE + QUIET;
+const height = () => AXIS + (tracks[0] + tracks[1]) * TRACK + 3 * SIDE + QUIET + (webs.length ? QUIET : 0);
 const top = (bar) => AXIS + SIDE + (bar.byServer ? tracks[0] * TRACK + SIDE : 0) + bar.track * TRACK;
 const place = (x) => ((x - view[0]) / (view[1] - view[0])) * canvas.clientWidth;
 const back = (px) => view[0] + (px / canvas.clientWidth) * (view[1] - view[0]);
@@ -97,6 +98,14 @@ function draw() {
       pen.fillRect(x, top(bar), Math.max(place(bar.right) - x - 0.5, 1.6), BAR);
     }
   }
+  pen.fillStyle = colour.web;
+  pen.globalAlpha = 0.35;
+  for (const { t, took } of streams) {
+    const x = place(squeezed(t));
+    pen.fillRect(x, tall - 2 * QUIET, Math.max(place(squeezed(t + took)) - x, 1.6), BAR);
+  }
+  pen.globalAlpha = 1;
+  for (const t of webs) pen.fillRect(place(squeezed(t)), tall - 2 * QUIET, 1.6, BAR);
   pen.fillStyle = colour.quiet;
   for (const t of noises) pen.fillRect(place(squeezed(t)), tall - QUIET, 1.6, BAR);
   if (chosen) {
@@ -227,6 +236,8 @@ for (const [i, act] of [() => zoom(0.5), () => zoom(2), () => look(view[0] - (vi
 if (bars.length) {
   $("timeline").hidden = false;
   document.querySelector("#legend .silence").parentNode.hidden = silences.length === 0;
+  for (const item of document.querySelectorAll("li.http")) webs.push(instant(lineOf(item).querySelector("i").textContent));
+  document.querySelector("#legend .web").parentNode.hidden = webs.length === 0;
   for (const item of document.querySelectorAll("li.stderr")) noises.push(instant(item.querySelector("i").textContent));
   draw();
   new ResizeObserver(draw).observe(canvas.parentNode);

@@ -1,0 +1,70 @@
+"""What mcpsniff itself changed, said or hid on the way, in words; what it does to every request is told once."""
+
+import json
+from collections import OrderedDict
+from typing import Final
+
+from mcpsniff.protocol.events import Note
+from mcpsniff.transcript.wording import note_words
+
+US: Final = "mcpsniff"
+TOLD_LIMIT: Final = 1_000
+"""Kinds of changes that are told apart; beyond, the one that was told longest ago may be told again."""
+LONGEST: Final = 500
+
+type Words = tuple[str, str]
+"""What to say, and what the capture says."""
+
+
+class OwnChanges:
+    """Gives each record of the recorder its words, or None where a row of its own would only repeat."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._answer: tuple[Note, Words] | None = None
+
+    def words(self, note: Note) -> Words | None:
+        """What to say of a record. Of an answer of our own nothing: the HTTP exchange says it (`take_answer`)."""
+        if note.kind == "mask" and isinstance(what := note.fields.get("what"), str):
+            title, remark = note_words(note)
+            return (title, remark) if self._is_new("mask", what) else None
+        if note.kind != "rewrite" or note.fields.get("by") != US:
+            return note_words(note)
+        data = note.fields.get("data")
+        text = data.decode("latin-1") if isinstance(data, bytes) else ""
+        if note.fields.get("length") == 0 and text.startswith("HTTP/"):
+            self._answer = note, ("mcpsniff answered in the server's place", _what_we_said(data))
+            return None
+        if text.startswith(("/", "?")) or "\n" in text or "\r" in text:
+            address = text.splitlines()[0] if text else ""
+            return "mcpsniff made the endpoint relative, so that the client does not go past it", address
+        if text and not text.isspace() and " " not in text:
+            title = "mcpsniff puts the upstream's own name into the Host of requests; further ones are not listed"
+            return (title, text) if self._is_new("host", text) else None
+        return note_words(note)
+
+    def take_answer(self) -> tuple[Note, Words] | None:
+        """The answer of our own in the record that is being read, until it was asked for."""
+        answer, self._answer = self._answer, None
+        return answer
+
+    def _is_new(self, kind: str, what: str) -> bool:
+        key = kind, what[:LONGEST]
+        if key in self._told:
+            return False
+        self._told[key] = None
+        if len(self._told) > TOLD_LIMIT:
+            self._told.popitem(last=False)
+        return True
+
+
+def _what_we_said(data: object) -> str:
+    """The sentence in the body of an answer of ours (`mcpsniff.proxy.answers`)."""
+    body = data.partition(b"\r\n\r\n")[2] if isinstance(data, bytes) else b""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        said = None
+    sentence = said.get("error") if isinstance(said, dict) else None
+    text = sentence if isinstance(sentence, str) else body.decode(errors="replace").removeprefix("mcpsniff: ")
+    return " ".join(text.split())[:LONGEST]

@@ -1,0 +1,60 @@
+"""A row of a transcript, for every form of it."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from mcpsniff.checks import Finding
+from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.protocol.message import Message
+
+BLANK: Final = "blank"
+STDERR: Final = "stderr"
+CLOSE: Final = "close"
+UNANSWERED: Final = "unanswered"
+NOTE: Final = "note"
+REPORT: Final = "report"
+HTTP: Final = "http"
+
+
+@dataclass(slots=True)
+class Row:
+    """One row. ``n`` is the number of its event, the same as in the JSON output."""
+
+    n: int
+    t: int
+    kind: str
+    direction: str | None = None
+    title: str = ""
+    """The method, or what stands in its place."""
+    target: str | None = None
+    """What the message is about, such as the tool's name."""
+    words: tuple[str, ...] = ()
+    """What mcpsniff says of it, such as ``answers #8``; only words of its own."""
+    remark: str = ""
+    """The few words of the peer that matter most, such as an error's message."""
+    id: str | None = None
+    size: int | None = None
+    latency_us: int | None = None
+    lanes: str = ""
+    loud: bool = False
+    """True for what nobody should overlook: noise, a failure, an end with a status other than 0."""
+    frame: int | None = None
+    """The number of the frame whose findings hang on this row too."""
+    message: Message | None = None
+    findings: list[Finding] = field(default_factory=list)
+    conversation: int | None = None
+    """Over HTTP: the number of the conversation, where there is more than one."""
+    event_id: str | None = None
+    """Over HTTP: the id of the event that carried it."""
+    is_after: bool = False
+    """True if ``event_id`` is the one after which a stream is to go on."""
+    is_worded: bool = False
+    """Of an HTTP exchange: True if the title is of our own words, not the method."""
+    status: str = ""
+    """Of an HTTP exchange: the response's status, or what stands in its place."""
+    connection: int | None = None
+    """Of an HTTP exchange: the number of its connection."""
+    odd: bool = False
+    """True for an HTTP exchange at which one may want to look twice."""
+    ended: list[Exchange] = field(default_factory=list)
+    """The requests that came to nothing with this HTTP exchange, and have no row for that."""
