@@ -94,7 +94,7 @@ def recut(records: Iterable[Record], size: int) -> Iterator[Record]:
         if record.kind != "chunk":
             yield record
             continue
-        for start in range(0, len(record.body), size):
+        for start in range(0, len(record.body) or 1, size):
             yield record._replace(body=record.body[start : start + size])
 
 
