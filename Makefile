@@ -43,8 +43,9 @@ captures-check: dev
 
 check: test lint types layers captures-check docs-check  ## everything that CI runs
 
-bench: venv  ## benchmarks of the wrapper, of the decoder, of the live view and of the HTML page
+bench: venv  ## benchmarks of the wrapper, of the HTTP relay, of the decoder, of the live view and of the HTML page
 	@$(BIN)/python bench/stdio.py
+	@$(BIN)/python bench/http.py
 	@$(BIN)/python bench/decode.py
 	@$(BIN)/python bench/tail.py
 	@$(BIN)/python bench/html.py
