@@ -69,6 +69,8 @@ type Entry = tuple[int, str, int | None, Any]
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _LAST_LOOK: Final = 1 << 20
 
+_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 FLOOD: Final = 256 << 10
 """Bytes in one append from which on it pays to load orjson. Most servers that a client starts never say that much at
 once, and all of them would start later, and answer their first requests later, if it were loaded for them."""
@@ -309,11 +311,10 @@ def _fast_chunk_line() -> Callable[[int, int | None, str], bytes]:
 
 def _dumps(value: object) -> bytes:
     """Return ``value`` as one line of JSON in UTF-8, whatever the locale."""
-    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     try:
-        return (encode(value) + "\n").encode()
+        return (_as_json(value) + "\n").encode()
     except UnicodeEncodeError:  # a word of the command line or a path that is not UTF-8
-        return (encode(_encodable(value)) + "\n").encode()
+        return (_as_json(_encodable(value)) + "\n").encode()
 
 
 def _encodable(value: Any) -> Any:
