@@ -1,7 +1,7 @@
 """Dialogues over HTTP, for `tests.dialogue.play`: what stands on the TCP connections of an ``http`` capture.
 
     @http
-    @open 2025-11-25                                          a handshake on connection 1, session id ``s-1``
+    @open 2025-11-25                                          a handshake on connection 1, with a session id
     C> POST /mcp {"jsonrpc":"2.0","id":1,"method":"tools/list"}
     S> 200 {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}     ⟵ MCP201
     C2> GET /mcp                                              another connection, while the first goes on
@@ -31,7 +31,7 @@ space belongs to the line above it; their findings stand in the margin of the fi
     G> C N WHY                  the recorder lost N bytes of the client's (or S, the server's) side
     @session ID, @version REV   requests carry this Mcp-Session-Id, this MCP-Protocol-Version from now on (no ID, no
                                 REV: none)
-    @open REVISION [ID]         POST initialize and notifications/initialized at /mcp, with ``s-1`` or ID as session
+    @open REVISION [ID]         POST initialize and notifications/initialized at /mcp, with SESSION_ID or ID as session
                                 id (``none``: no session), then @session and @version
     @sse                        revision 2024-11-05: GET /sse on connection 9, whose stream names /messages?sessionId=1
                                 for POSTs, and the handshake; answers are ``S9> EVENT``
@@ -53,6 +53,7 @@ from tests.dialogue import STEP_US, DialogueError, Line, Stage, bytes_of, discov
 Headers = list[tuple[str, str]]
 
 SESSION = "Mcp-Session-Id"
+SESSION_ID = "s-5c1e0b7f93a2"
 VERSION = "MCP-Protocol-Version"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 REASONS = {200: "OK", 202: "Accepted", 307: "Temporary Redirect", 400: "Bad Request", 401: "Unauthorized"}
@@ -137,7 +138,7 @@ class HttpStage(Stage):
         elif word == "@version":
             self._version = arguments[0] if arguments else ""
         elif word == "@open" and arguments:
-            self._open(line, arguments[0], (*arguments[1:], "s-1")[0])
+            self._open(line, arguments[0], (*arguments[1:], SESSION_ID)[0])
         elif word == "@sse":
             self._open_legacy(line)
         elif word == "@modern":

@@ -63,6 +63,8 @@ class Flow:
         self._asking: tuple[HttpExchange, Reader] | None = None
         self._answering: tuple[HttpExchange, Reader] | None = None
         self._told: set[str] = set()
+        self._unseen: set[int] = set()
+        """The numbers of those whose response may have been lost as a whole."""
         self._cut_at_close = True
         """Whether a response that goes on until the connection ends has been cut by that end."""
 
@@ -164,6 +166,7 @@ class Flow:
             self._listener.said(out, http, frame)
         if head is not None and head.framing == TUNNEL:
             http.tell("tunnel")
+            self._told.add(TUNNEL)
             http.asked.is_over = True
         self._settle(out, http, part.t)
 
@@ -192,6 +195,8 @@ class Flow:
 
     def gap(self, *, of_requests: bool) -> None:
         """Bytes are missing from what goes on in this direction."""
+        if not of_requests:
+            self._unseen = {http.number for http in self._waiting.values()}
         open_body = self._asking if of_requests else self._answering
         if open_body is not None:
             open_body[1].gap()
@@ -205,7 +210,8 @@ class Flow:
         """No response can come any more."""
         for http in list(self.open.values()):
             whole = http.answered.is_complete
-            self._end(out, http, t, LOST if GAP in http.flaws else COMPLETE if whole else ABORTED)
+            lost = GAP in http.flaws or (http.response is None and http.number in self._unseen)
+            self._end(out, http, t, LOST if lost else COMPLETE if whole else ABORTED)
 
     def _settle(self, out: list[Event], http: HttpExchange, t: int) -> None:
         """End an exchange whose response is over, once its request is; a broken off response ends it at once."""

@@ -77,7 +77,7 @@ class BodyChannel(Channel):
         self._flaws = (GAP,)
         self.flow.gap(of_requests=self.direction == "c2s")
         if why != "secret":
-            self._web.lose(self.direction)
+            self._web.lose()
 
     def resume(self) -> None:
         """See `Channel`."""

@@ -33,6 +33,7 @@ class TcpChannel(Channel):
     def __init__(self, web: "Web", number: int, fields: dict[str, Any], offset: int = 0) -> None:
         super().__init__(number, fields)
         self.offset = offset
+        self.is_resumed = False
         self.wire = web.wire_of(self, fields)
         self.web = web
 
@@ -51,10 +52,11 @@ class TcpChannel(Channel):
         self.wire.splitter.gap(self.number, size)
         self.wire.flow.gap(of_requests=self.direction == "c2s")
         if why != "secret":  # left out on purpose, from a body of OAuth
-            self.web.lose(self.direction)
+            self.web.lose()
 
     def resume(self) -> None:
-        """See `Channel`: `Http1Connection` knows by the offset."""
+        """See `Channel`."""
+        self.is_resumed = True
 
     def inject(self, out: list[Event], t: int, data: bytes, by: str) -> None:
         """What ``by`` said in the server's place, without any recorded bytes."""
@@ -106,6 +108,9 @@ class Wire:
                 request_offset=offsets.get("c2s", 0),
                 response_offset=offsets.get("s2c", 0),
             )
+            for channel in self.channels.values():
+                if channel.is_resumed:
+                    self._connection.gap(channel.number)
         return self._connection
 
     def take(self, out: list[Event], direction: str, parts: list[Part]) -> None:

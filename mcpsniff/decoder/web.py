@@ -19,6 +19,7 @@ from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.http import (
     EVENT_STREAM,
     GET,
+    LOST,
     OPEN,
     POST,
     STREAMING,
@@ -96,10 +97,12 @@ class Web:
             self._bodies.pop(channel.number, None)
             self._bodies.pop(-1 if channel.answers is None else channel.answers, None)
 
-    def lose(self, direction: str) -> None:
-        """Bytes of that direction are missing: they may have been of any conversation."""
+    def lose(self) -> None:
+        """Bytes are missing: they may have been of any conversation, and what follows may be taken for another's."""
+        self._talks.lose()
         for talk in self._all_talks():
-            talk.exchanges.lose(direction)
+            for direction in ("c2s", "s2c"):
+                talk.exchanges.lose(direction)
             talk.conversation.lose()
 
     def finish(self, out: list[Event], t: int) -> list[Exchange]:
@@ -155,7 +158,7 @@ class Web:
     def over(self, out: list[Event], http: HttpExchange, t: int) -> None:
         """See `Listener`."""
         if http.stream is not None:
-            http.stream.ended_at = t
+            http.stream.ended_at = None if http.state == LOST else t
         ended = self._talks.over(http, t)
         self._tell(out, http, http.state, t)
         self._end(out, ended, t)
@@ -199,7 +202,7 @@ class Web:
             return
         http.answered.messages += len(messages)
         talk = self._talks.of_response(http)
-        if known is not None and http.resumed and known.content == content_of(frame):
+        if known is not None and http.last_event_id is not None and known.content == content_of(frame):
             self._say_again(out, http, frame, messages, known)
             return
         if known is not None:

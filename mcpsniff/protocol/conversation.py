@@ -72,6 +72,8 @@ class Conversation:
         self.joined_late = joined_late
         self.over_http = over_http
         """True where messages come on several connections, whose order among each other says little."""
+        self.is_shared = False
+        """Over HTTP without a session: True if messages of several clients may have been taken for one conversation."""
         self.session_id: str | None = None
         """Over HTTP: the session id that the server gave, or that the client named first."""
         self.endpoint: str | None = None
@@ -154,6 +156,8 @@ class Conversation:
         if self.state == CLOSED:
             return () if self.early_requests else (Fact("before-initialize"),)
         if self.state != HANDSHAKE:
+            return ()
+        if self.is_shared:
             return ()
         if not self.initialize_answered:
             return (Fact("before-initialize-result", t=self.initialize_at),)
@@ -250,6 +254,8 @@ class Conversation:
         if PROTOCOL_VERSION_KEY in meta:
             self._modern_request(meta)
         elif message.method == "initialize":
+            if self.era == MODERN_ERA:
+                self.revision = None  # that of a probe
             self.era = LEGACY_ERA
             self.initialize_at = message.t
             self.initialize_answered = self.initialized = self.told_unconfirmed = False

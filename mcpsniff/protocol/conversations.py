@@ -80,6 +80,10 @@ class Conversations:
         """The conversation of that number."""
         return self._known.get(number, self.main)
 
+    def lose(self) -> None:
+        """Bytes are missing: a conversation whose beginning is not seen from here on may have begun in them."""
+        self._joined_late = True
+
     def live(self) -> Iterator[WebTalk]:
         """Those that have not ended, 2026-07-28 aside."""
         return iter(self._live.values())
@@ -113,7 +117,7 @@ class Conversations:
         if wanted is not None:
             mark = talk.mark(wanted)
             http.resumes = None if mark is None else mark.stream
-            if mark is None and not talk.conversation.joined_late:
+            if mark is None and not (talk.conversation.joined_late or self._joined_late):
                 http.tell("resume-unknown", text=wanted)
 
     def of_request(self, http: HttpExchange, message: Message) -> WebTalk:
@@ -144,7 +148,7 @@ class Conversations:
         place = self._place(http)
         talk = place.latest if http.stream is None else place.bare
         if talk is None or talk.has_ended:
-            talk = self._begin(http, joined_late=http.stream is not None)
+            talk = self._begin(http, joined_late=http.stream is not None or self._joined_late)
             self._name(http, talk)
         self._join(http, talk)
         return talk

@@ -111,7 +111,7 @@ class Stream:
     retry_ms: int | None = None
     """How long a client is to wait before it resumes."""
     ended_at: int | None = None
-    """When its latest response ended (microseconds); None while one goes on."""
+    """When its latest response ended (microseconds); None while one goes on, or where that was lost."""
     answered: int | None = None
     """On a POST's stream: the latest message that answered one of its requests."""
     events: int = 0

@@ -163,6 +163,8 @@ class HttpExchanges(Exchanges):
         is_progress = exchange is not None and exchange.direction == "c2s"
         if exchange is not None and is_progress and stream.kind == POST and exchange.http not in (None, stream.origin):
             message.facts += (Fact("progress-on-foreign-stream", exchange.request),)
+        if stream.answered is not None and not self._carried.get(stream.origin):
+            message.facts += (Fact("after-response", stream.answered),)
         twice = self._broadcasts.see(message, stream)
         if twice is not None:
             message.facts += (twice,)

@@ -14,6 +14,7 @@ from mcpsniff.checks import (
     ERROR,
     FEATURES,
     FRAMING,
+    HTTP,
     INFO,
     JSONRPC,
     LIFECYCLE,
@@ -40,7 +41,16 @@ from mcpsniff.wire.frames import Frame
 from tests.dialogue import Played, blocks, play
 
 CHECKS = sorted(load().values(), key=lambda check: check.code)
-GROUPS = {"1": FRAMING, "2": JSONRPC, "3": LIFECYCLE, "4": ORDERING, "6": FEATURES, "8": TIMING, "9": RECORDER}
+GROUPS = {
+    "1": FRAMING,
+    "2": JSONRPC,
+    "3": LIFECYCLE,
+    "4": ORDERING,
+    "5": HTTP,
+    "6": FEATURES,
+    "8": TIMING,
+    "9": RECORDER,
+}
 FAULTY = (Path(__file__).parent / "faulty_session.md").read_text(encoding="utf-8")
 
 
@@ -59,7 +69,9 @@ def test_these_checks_are_there() -> None:
         *(f"MCP{n}" for n in range(201, 218)),
         *(f"MCP{n}" for n in range(401, 413)),
         *("MCP301", "MCP304", "MCP305", "MCP421", "MCP422", "MCP430", "MCP603", "MCP801"),
-        *("MCP901", "MCP902", "MCP903", "MCP904", "MCP905"),
+        *(f"MCP{n}" for n in range(501, 540)),
+        *(f"MCP{n}" for n in range(549, 555)),
+        *(f"MCP{n}" for n in range(901, 907)),
     }
     assert len({check.name for check in CHECKS}) == len(CHECKS)
 
