@@ -31,8 +31,8 @@ def _nested(depth: int) -> bytes:
     return rb"[{\[](?:" + _FLAT + inner + rb")*+[}\]]"
 
 
-# Whole strings, whole containers without others in them, and what stands between: what needs no counting of brackets.
-_SKIPPED = re.compile(rb"(?:" + _FLAT + rb"|" + _nested(0) + rb")*+")
+# Whole strings, whole containers with few levels in them, and what stands between: what needs no counting of brackets.
+_SKIPPED = re.compile(rb"(?:" + _FLAT + rb"|" + _nested(3) + rb")*+")
 _MESSAGE = re.compile(
     rb'\s*+\{\s*+(?:"(?:id|method|params|result|error)"\s*+:\s*+(?:[^"{}\[\],]++|"(?s:[^"\\]++|\\.)*+"|'
     + _nested(5)
@@ -131,6 +131,9 @@ class JsonScanner:
         if self._escaped:
             self._escaped = False
             position += 1
+        quote = data.find(b'"', position, stop)
+        if data.find(b"\\", position, stop if quote < 0 else quote) < 0:  # most strings; many times as fast
+            return (stop, False) if quote < 0 else (quote + 1, True)
         found = _REST_OF_STRING.match(data, position, stop)
         end = found.end() if found else position
         if end < stop and data[end] == 0x22:
