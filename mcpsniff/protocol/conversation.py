@@ -67,13 +67,14 @@ GOODBYE_US: Final = 2_000_000
 class Conversation:
     """What is known of one conversation so far. Checks read it; only the decoder feeds it."""
 
+    is_shared = False
+    """Over HTTP without a session: True if messages of several clients may have been taken for one conversation."""
+
     def __init__(self, number: int, *, joined_late: bool = False, over_http: bool = False) -> None:
         self.number = number
         self.joined_late = joined_late
         self.over_http = over_http
         """True where messages come on several connections, whose order among each other says little."""
-        self.is_shared = False
-        """Over HTTP without a session: True if messages of several clients may have been taken for one conversation."""
         self.session_id: str | None = None
         """Over HTTP: the session id that the server gave, or that the client named first."""
         self.endpoint: str | None = None

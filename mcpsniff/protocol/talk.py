@@ -62,11 +62,13 @@ class WebTalk(Talk[HttpExchanges]):
         """The numbers of its HTTP exchanges that are not over."""
         self.has_ended = False
         self._events: Finished[str, EventMark] = Finished(events)
+        conversation.is_shared = kind == BARE
 
     def be_named(self, kind: str) -> None:
         """It turns out to be a session or the stream of HTTP+SSE: all that is said in it comes from one client."""
         self.kind = kind
         self.exchanges.one_client = True
+        self.conversation.is_shared = False
 
     def mark(self, event_id: str) -> EventMark | None:
         """The event of that id, if it is still known."""
