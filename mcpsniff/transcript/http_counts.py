@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mcpsniff.protocol.events import Note
-from mcpsniff.protocol.http import STREAMING, UNDECODED, Http
+from mcpsniff.protocol.http import OPEN, STREAMING, UNDECODED, Http
 from mcpsniff.transcript.http_words import counts
 from mcpsniff.transcript.units import count
 from mcpsniff.wire.frames import Frame
@@ -48,7 +48,7 @@ class HttpCounts:
         elif http.stream is not None:
             self.open_streams -= 1
         if event.is_first:
-            self._exchange(http.status)
+            self._exchange(http.status, is_open=event.state == OPEN)
             self.by_us += http.by is not None
             if http.connection not in self._seen:
                 self.connections += 1
@@ -56,9 +56,9 @@ class HttpCounts:
                 if len(self._seen) > CONNECTIONS:
                     self._seen.popitem(last=False)
 
-    def _exchange(self, status: int | None) -> None:
+    def _exchange(self, status: int | None, *, is_open: bool) -> None:
         self.exchanges += 1
-        name = "without a response" if status is None else f"{status // 100}xx"
+        name = f"{status // 100}xx" if status is not None else "open" if is_open else "without a response"
         self.classes[name] = self.classes.get(name, 0) + 1
         if status is not None and status >= 300 and (status in self.statuses or len(self.statuses) < STATUSES):
             self.statuses[status] = self.statuses.get(status, 0) + 1

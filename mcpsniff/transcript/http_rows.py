@@ -29,6 +29,7 @@ from mcpsniff.transcript.lanes import ENDS as LANE_ENDS
 from mcpsniff.transcript.own_changes import OwnChanges
 from mcpsniff.transcript.row import HTTP, NOTE, Row
 from mcpsniff.wire.frames import Frame
+from mcpsniff.wire.http1_parts import TUNNEL, UPGRADED
 
 KNOWN_LIMIT: Final = 10_000
 """HTTP exchanges of which it is remembered which messages they carried."""
@@ -118,7 +119,9 @@ class HttpRows:
         """True if the rows of messages say all that there is to say of it."""
         http = event.exchange
         known = self._of(http.number)
-        if http.by is not None or event.state in (LOST, UNDECODED):
+        if event.state == UNDECODED:
+            return event.why in (UPGRADED, TUNNEL)  # the response that led to it says so
+        if http.by is not None or event.state == LOST:
             return False
         if event.state == OPEN:
             return known.first is not None and http.requests > 0

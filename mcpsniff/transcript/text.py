@@ -28,7 +28,8 @@ STDERR_LINES: Final = 10
 """Lines of the transcript that one line of stderr takes at most, unless payloads are shown whole."""
 
 LONGEST_TARGET: Final = 60
-"""Characters of the target of an HTTP request."""
+SHORTEST_TARGET: Final = 24
+"""Cells that the target of an HTTP request has at least, if it needs them, however much is said of it."""
 COLOURS: Final = 6
 """How many roles ``who-0`` … there are."""
 
@@ -98,7 +99,7 @@ class TextTranscript:
         if row.kind == STDERR:
             self._stderr(row)
         elif row.kind == HTTP:
-            self._exchange_of_http(row, title, details)
+            self._exchange_of_http(row, details)
         elif self._narrow:
             self._narrow_row(row, title, details)
         else:
@@ -182,31 +183,44 @@ class TextTranscript:
             self._print([*start, ("stderr", f"{mark} │ "), ("stderr-text", text)])
             start = [("", " " * length(start))]
 
-    def _exchange_of_http(self, row: Row, title: Line, details: Line) -> None:
+    def _exchange_of_http(self, row: Row, details: Line) -> None:
         """Print an HTTP exchange, in a lane of its own: on one line, or with what is said of it below."""
+        if self._narrow:
+            details = [("number", f"#{row.n}"), *details, *_figures_of_http(row)]
         start: Line = [("time", f"{moment(row.t):>7}")] if self._narrow else [*self._start(row), ("", " ")]
         if self.width >= NARROWEST:
             start.append(("http", " http"))
         start += [("http", " │ "), *_mark(row)]
-        figure = f"{duration(row.latency_us):>10}" if row.latency_us is not None and not self._narrow else ""
-        room = self.width - length(start) - len(figure)
+        figures = (
+            ""
+            if self._narrow
+            else "".join(f" {text:>{8 if role == 'id' else 9}}" for role, text in _figures_of_http(row))
+        )
+        room = self.width - length(start) - len(figures)
         said: Line = []
         for piece in details:
             said += [("remark", " · " if said else "  "), piece]
-        is_apart = bool(said) and length(title) + length(said) > room
-        line = cut(title if is_apart else [*title, *said], room)
-        if figure:
-            line = [*line, ("", " " * (room - length(line))), ("http", figure)]
+        title = http_title(row, room - length(said))
+        is_apart = length(title) + length(said) > room
+        line = cut(http_title(row, room) if is_apart else [*title, *said], room)
+        if figures:
+            line = [*line, ("", " " * (self.width - length(start) - length(line) - len(figures))), ("http", figures)]
         self._print([*start, *line])
-        if not is_apart:
-            return
-        margin = length(start)
+        if is_apart:
+            self._below_http(row, details, length(start))
+
+    def _below_http(self, row: Row, details: Line, margin: int) -> None:
+        """Print what is said of an HTTP exchange on lines below it."""
         first: Line = [("", " " * margin)]
         if not self._narrow:
             lanes = row.lanes.translate(_CONTINUED)
             first = [("lane", f"{'':18}{lanes}{'':{margin - 18 - len(lanes)}}")]
-        for line in flowed([[piece] for piece in details], self.width - margin, 0, " · "):
+        long = [piece for piece in details if length([piece]) > self.width - margin]
+        for line in flowed([[piece] for piece in details if piece not in long], self.width - margin, 0, " · "):
             self._print([*first, *line[1:]])
+        for role, text in long:
+            for part in wrapped(text, self.width - margin):
+                self._print([*first, (role, part)])
 
     def _narrow_row(self, row: Row, title: Line, details: Line) -> None:
         start: Line = [("time", f"{moment(row.t):>7}"), ("", " "), arrow(row), ("", " "), *_mark(row)]
@@ -237,8 +251,6 @@ def _title(row: Row) -> Line:
         return [("loud" if row.loud else "milestone", text)]
     if row.kind == NOTE:
         return [("noise", visible(f"{row.title}: {row.remark}" if row.remark else row.title))]
-    if row.kind == HTTP:
-        return _http_title(row)
     title: Line = []
     if row.kind == "invalid":
         title.append(("loud", visible(row.title)))
@@ -249,17 +261,26 @@ def _title(row: Row) -> Line:
     return title
 
 
-def _http_title(row: Row) -> Line:
-    """Status, method and target, or what stands in their place."""
+def http_title(row: Row, room: int) -> Line:
+    """Status, method and target, or what stands in their place; the target is cut so that all takes ``room`` cells."""
     title: Line = []
     if row.status:
         role = "bad" if row.loud else "noise" if row.odd else "http"
         title.append((role, row.status))
     if row.title:
-        title.append(("http", f"{' ' if title else ''}{visible(row.title)}"))
+        title.append(("http", f"{' ' if title else ''}{shortened(visible(row.title), LONGEST_TARGET)}"))
     if row.target is not None:
-        title.append(("http", f"{' ' if title else ''}{shortened(visible(row.target), LONGEST_TARGET)}"))
+        target = visible(row.target)
+        title.append(
+            ("http", f"{' ' if title else ''}{fitted(target, max(room - length(title) - 1, SHORTEST_TARGET))}")
+        )
     return title
+
+
+def _figures_of_http(row: Row) -> Line:
+    """Connection and latency, which have columns of their own where there is room for them."""
+    figures: Line = [] if row.connection is None else [("id", f"conn {row.connection}")]
+    return figures if row.latency_us is None else [*figures, ("http", duration(row.latency_us))]
 
 
 def _mark(row: Row) -> Line:
@@ -273,12 +294,10 @@ def _details(row: Row) -> Line:
     pieces: Line = []
     pieces.extend(("bad" if word.startswith(_BAD) else "words", word) for word in row.words)
     if row.remark and row.kind not in (CLOSE, NOTE):
-        pieces.append(("remark", shortened(visible(row.remark), 80)))
+        pieces.append(("remark", shortened(visible(row.remark), 500 if row.kind == HTTP else 80)))
     if row.event_id is not None:
         event = shortened(visible(row.event_id), 24)
         pieces.append(("id", f"after event {event}" if row.is_after else f"event {event}"))
-    if row.connection is not None:
-        pieces.append(("id", f"conn {row.connection}"))
     if row.id is not None:
         pieces.append(("id", f"id {shortened(visible(row.id), 40)}"))
     return pieces

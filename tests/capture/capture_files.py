@@ -8,6 +8,7 @@ from typing import Any
 from mcpsniff.capture.reader import Capture, open_stream
 from mcpsniff.capture.records import CHUNK, CLOSE, COMMENT, GAP, MASK, OPEN, Record
 from mcpsniff.capture.writer import CaptureWriter
+from mcpsniff.proxy.answers import as_data
 
 HEADER: dict[str, Any] = {
     "run": "01J0000000000000000000TEST",
@@ -41,8 +42,15 @@ def encoded(records: Sequence[Record] = SESSION, **header: Any) -> bytes:
     part = header.pop("part", 1)
     writer = CaptureWriter(-1, "x.mcpcap", {**HEADER, **header}, write=write)
     writer._part = part
-    writer.append(records)
+    writer.append([storable(record) for record in records])
     return bytes(data)
+
+
+def storable(record: Record) -> Record:
+    """The record as the relay gives it to the writer: what left in the place of bytes as text where it is UTF-8."""
+    if record.kind == CHUNK or not isinstance(record.body.get("data"), bytes):
+        return record
+    return record._replace(body={**record.body, "data": as_data(record.body["data"])})
 
 
 def save(folder: Path, name: str, records: Sequence[Record] = SESSION, **header: Any) -> Path:

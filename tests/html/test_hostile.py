@@ -14,6 +14,7 @@ from mcpsniff.capture.records import Record
 from tests.html.conftest import Opened
 from tests.html.pages import Elements, html
 from tests.sessions import OPENS, line
+from tests.transcript.http_sessions import hostile
 
 SCRIPT = "</script></style></title></pre><script>document.title='pwned';alert(1)</script>"
 IMAGE = "\"'><img src=http://x.test/p onerror=alert(2)><svg onload=alert(3)><a href='javascript:alert(4)'>go</a>"
@@ -73,6 +74,8 @@ def _said() -> list[Record]:
 
 
 HOSTILE = _said()
+HOSTILE_HTTP = hostile(EVIL.replace("\0", ""))
+HTTP_HEADER = {"transport": "http", "label": f"label {EVIL}", "listen": f"http://{EVIL}", "upstream": EVIL}
 TAGS = """
 html head meta title style body header p h1 h2 h3 code dl div dt dd main section span small ul li b a em table thead
 tbody tr th td canvas button i label input output kbd noscript ol details summary u pre samp script footer
@@ -83,8 +86,9 @@ placeholder href
 """
 
 
-def test_only_our_elements_and_attributes_are_on_the_page() -> None:
-    page = Elements(html(HOSTILE, **HEADER))
+@pytest.mark.parametrize(("said", "header"), [(HOSTILE, HEADER), (HOSTILE_HTTP, HTTP_HEADER)])
+def test_only_our_elements_and_attributes_are_on_the_page(said: list[Record], header: dict[str, str]) -> None:
+    page = Elements(html(said, **header))
     assert {tag for tag, _ in page.found} <= set(TAGS.split())
     names = {name for _, attributes in page.found for name in attributes}
     assert {name for name in names if not name.startswith("aria-")} <= set(ATTRIBUTES.split())
@@ -119,6 +123,9 @@ def test_the_text_is_there_as_it_was_captured() -> None:
     text = Elements(html(HOSTILE, **HEADER)).text
     assert text.count(SHOWN) > 20
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\u2066]", text)
+    over_http = Elements(html(HOSTILE_HTTP, **HTTP_HEADER)).text
+    assert over_http.count(SCRIPT) > 8
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\u2066]", over_http)
 
 
 def test_the_scripts_hold_numbers_and_our_own_code_and_the_policy_names_them() -> None:
@@ -154,6 +161,14 @@ def test_in_a_browser_nothing_of_it_runs_or_loads(opened: Opened) -> None:
     assert browser.js("document.querySelectorAll('img, svg, iframe, object, base, link, form').length") == 0
     assert browser.js("document.scripts.length") == 2
     assert browser.js("performance.getEntriesByType('resource').length") == 0
+
+
+def test_in_a_browser_nothing_of_http_runs_or_loads(opened: Opened) -> None:
+    browser = opened(HOSTILE_HTTP, **HTTP_HEADER)
+    assert browser.js("document.querySelectorAll('#messages li.http').length") >= 6
+    assert browser.js("document.querySelectorAll('img, svg, iframe, object, base, link, form').length") == 0
+    assert browser.js("performance.getEntriesByType('resource').length") == 0
+    assert SCRIPT in browser.js("document.body.innerText")
 
 
 def test_in_a_browser_it_shows_literally_and_without_invisible_characters(opened: Opened) -> None:

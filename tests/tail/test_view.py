@@ -19,6 +19,8 @@ from mcpsniff.transcript.terminal import plain
 from tests.sessions import end, records
 from tests.tail.growing import parsed
 from tests.transcript.golden import HEADER, SESSION
+from tests.transcript.http_sessions import TROUBLE
+from tests.transcript.http_sessions import records as records_over_http
 from tests.transcript.rendering import capture, json_bytes, text
 from tests.transcript.test_laws import CHUNKS, ENDS, made
 
@@ -66,6 +68,33 @@ class Watching:
     @property
     def shown(self) -> str:
         return "".join(self.out)
+
+
+def with_other_reads(said: list[Record], cuts: list[int]) -> list[Record]:
+    """The records with other reads: chunks are cut in two, and each record has a moment of its own."""
+    out: list[Record] = []
+    for number, record in enumerate(said):
+        cut = cuts[number % len(cuts)]
+        pieces = [record.body[:cut], record.body[cut:]] if record.kind == "chunk" else [record.body]
+        out += [record._replace(body=piece) for piece in pieces if piece]
+    return [record._replace(t=record.t + number) for number, record in enumerate(out)]
+
+
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=6), st.integers(20, 160), st.integers(1, 60))
+@settings(max_examples=25, deadline=None)
+def test_over_http_the_whole_is_what_show_shows(cuts: list[int], width: int, until: int) -> None:
+    said = with_other_reads(records_over_http(TROUBLE), cuts)[:until]
+    assert Watching(width=width, transport="http").feed(said).end() == text(said, width=width, transport="http")
+
+
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=6))
+@settings(max_examples=25, deadline=None)
+def test_over_http_rows_are_the_same_with_pauses(cuts: list[int]) -> None:
+    said = with_other_reads(records_over_http(TROUBLE), cuts)
+    live = Watching(width=140, transport="http").feed(said, pauses=True).end()
+    saved = text(said, width=140, transport="http")
+    rows = re.compile(r"^ *[\d.]+ +#\d+ .*$", re.MULTILINE)
+    assert rows.findall(live) == rows.findall(saved)
 
 
 def test_the_whole_is_what_show_shows() -> None:
