@@ -11,7 +11,7 @@ from mcpsniff.capture.reader import part_numbers
 from mcpsniff.capture.records import Record
 from mcpsniff.capture.store import SUFFIX, part_path, split_part, writer_state
 from mcpsniff.errors import CaptureError
-from mcpsniff.transcript.live.foot import Waiting
+from mcpsniff.transcript.live.foot import Going
 from mcpsniff.transcript.live.session import Facts, LiveSession
 from mcpsniff.transcript.live.view import View
 
@@ -65,8 +65,8 @@ class Followed:
             self._tick()
         return False
 
-    def waiting(self) -> Iterable[Waiting]:
-        """The requests that are open."""
+    def waiting(self) -> Iterable[Going]:
+        """The requests and the streams that are open."""
         return () if self._view is None else self._view.waiting(self._now_us())
 
     def finish(self) -> None:

@@ -336,3 +336,20 @@ def test_json_from_now_on() -> None:
     assert out == []
     view.feed(session.feed(SESSION[-1]))
     assert [line["type"] for line in parsed(b"".join(out))] == ["close"]
+
+
+def test_open_streams_are_below_the_open_requests() -> None:
+    said = records_over_http(
+        "C> GET /sse?key=x\nS> 200 STREAM\nS> EVENT event=endpoint /m?s=1\n"
+        'C2> POST /m?s=1 {"jsonrpc":"2.0","id":1,"method":"ping"}\nS2> 202'
+    )
+    watching = Watching(transport="http").feed(said)
+    watching.view.rest()
+    assert foot(watching, 65_002_000) == [
+        "→ ping  #4 · id 1                                       1:04",
+        "│ stream #1 /sse?key=x  1 event · conn 0                1:05",
+    ]
+    assert foot(watching, 5_000_000, height=1) == ["1 open request, 1 open stream"]
+    more = records_over_http("C> EOF")
+    ended = [record._replace(t=70_000_000 + record.t) for record in more if record.kind == "close"]
+    assert foot(watching.feed(ended), 80_000_000) == []

@@ -12,7 +12,7 @@ from mcpsniff.transcript.endings import close_words
 from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.jsonl import JsonLines
 from mcpsniff.transcript.layout import wrapped
-from mcpsniff.transcript.live.foot import OpenRequests, Waiting
+from mcpsniff.transcript.live.foot import Going, OpenRequests
 from mcpsniff.transcript.live.gutter import Gutter
 from mcpsniff.transcript.live.session import LiveSession, Step
 from mcpsniff.transcript.payload import Style
@@ -42,8 +42,8 @@ class View(Protocol):
     def end(self, step: Step, *, lost: bool) -> None:
         """The session is over, or (``lost``) what can be seen of it."""
 
-    def waiting(self, now_us: int) -> Iterable[Waiting]:
-        """The requests that are open."""
+    def waiting(self, now_us: int) -> Iterable[Going]:
+        """The requests and the streams that are open."""
 
 
 class LiveRows(RowBuilder):
@@ -131,8 +131,8 @@ class LiveText:
         for line in closing_lines(self._summary, self._page.width):
             self._print(line)
 
-    def waiting(self, now_us: int) -> Iterator[Waiting]:
-        """The requests that are open, once their rows are shown."""
+    def waiting(self, now_us: int) -> Iterator[Going]:
+        """The requests and the streams that are open, once their rows are shown."""
         if not self._begun:
             return iter(())
         who: Segment | None = None
@@ -238,6 +238,6 @@ class LiveJson:
         """Write the last lines."""
         self.feed(step)
 
-    def waiting(self, now_us: int) -> Iterable[Waiting]:  # noqa: ARG002
+    def waiting(self, now_us: int) -> Iterable[Going]:  # noqa: ARG002
         """Nobody watches a clock in JSON."""
         return ()
