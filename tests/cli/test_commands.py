@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +12,10 @@ import pytest
 from mcpsniff import __version__
 from mcpsniff.checks import load
 from mcpsniff.cli import main
-from mcpsniff.cli.demo import typed_command
 from mcpsniff.cli.main import COMMANDS, cli
 from mcpsniff.cli.options import STDIO
 from tests.capture.capture_files import save
-from tests.cli.running import COMMAND, environment, on_terminal, run
+from tests.cli.running import on_terminal, run
 from tests.transcript.golden import SESSION
 
 CODES = sorted(load())
@@ -152,78 +150,3 @@ def test_nothing_heavy_is_loaded_for_the_overview() -> None:
         "assert not {'rich', 'mcpsniff.decoder', 'jsonschema', 'mitmproxy'} & set(sys.modules), 'heavy'"
     )
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
-
-
-FAULTS = ("MCP101", "MCP404", "MCP405", "MCP421", "MCP603")
-
-
-def test_demo(tmp_path: Path) -> None:
-    ran = run("demo", "--dir", str(tmp_path / "captures"))
-    assert (ran.status, ran.err) == (0, "")
-    for code in FAULTS:
-        assert f"✗ error {code} " in ran.out
-    [capture] = (tmp_path / "captures").glob("*.mcpcap")
-    transcript = capture.with_suffix(".md")
-    assert f"The capture: {capture}\n" in ran.out
-    assert f": {transcript}\n" in ran.out
-    assert transcript.read_text(encoding="utf-8").startswith("# MCP session with `demo`")
-    assert "Try next:" in ran.out
-    assert " ms\n" in ran.out
-    assert "the server exited with status 0" in ran.out
-    assert "\x1b" not in ran.out
-    lines = [json.loads(line) for line in run("show", str(capture), "--format", "json").out.splitlines()]
-    codes = {line["code"]: line["blame"] for line in lines if line["type"] == "finding" and line["severity"] == "error"}
-    assert codes == dict.fromkeys(FAULTS, "server")
-    states = [line["state"] for line in lines if line["type"] == "exchange"]
-    assert sorted(states) == ["answered"] * 7 + ["cancelled"]
-
-
-def test_what_the_demo_suggests_works_as_typed(tmp_path: Path) -> None:
-    """Also when mcpsniff is not on PATH, and the folder's name needs quotes."""
-    folder = tmp_path / "my captures"
-    script = tmp_path / "bin" / "mcpsniff"
-    script.parent.mkdir()
-    program = "import sys\nfrom mcpsniff.__main__ import main\nsys.exit(main())\n"
-    script.write_text(f"#!{sys.executable}\n{program}", encoding="utf-8")
-    script.chmod(0o755)
-    for command in ([str(script)], COMMAND):
-        shown = subprocess.run(
-            [*command, "demo", "--dir", str(folder)],
-            capture_output=True,
-            text=True,
-            env=environment(PATH="/usr/bin:/bin"),
-        ).stdout
-        typed = [line.strip() for line in shown.split("Try next:")[1].splitlines() if " show demo " in line]
-        assert len(typed) == 3
-        for line in typed:
-            assert shlex.split(line)[: len(command)] == command
-            done = subprocess.run(
-                line, shell=True, capture_output=True, env=environment(PATH="/usr/bin:/bin"), cwd=tmp_path
-            )
-            assert done.returncode == 0, done.stderr
-
-
-def test_where_the_name_finds_it_the_name_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "mcpsniff"
-    script.write_text("#!/bin/sh\n", encoding="utf-8")
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert typed_command(str(script)) == ["mcpsniff"]
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert typed_command(str(script)) == [str(script)]
-    assert typed_command("/x/mcpsniff/__main__.py") == [sys.executable, "-m", "mcpsniff"]
-
-
-def test_demo_on_a_terminal(tmp_path: Path) -> None:
-    ran = on_terminal("demo", "--dir", str(tmp_path / "captures"), columns=80)
-    assert ran.status == 0
-    assert "\x1b[" in ran.out
-    assert "Try next:" in ran.out
-
-
-def test_demo_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    ran = run("demo", "--dir", str(tmp_path / "file"))
-    assert ran.status == 3
-    assert ran.err.count("\n") == 1
-    assert "Traceback" not in ran.err
