@@ -17,8 +17,14 @@ from mcpsniff.wire.frames import (
 )
 
 STDIO: Final = "basic/transports#stdio"
-LINE_LIMIT: Final = 10 * 1024 * 1024
-"""Bytes of one line after which the TypeScript SDK closes the connection."""
+MIB: Final = 1024 * 1024
+LIMITS: Final = {
+    ("line", "c2s"): (10 * MIB, "the TypeScript SDK closes the connection"),
+    ("line", "s2c"): (10 * MIB, "the TypeScript SDK closes the connection"),
+    ("body", "c2s"): (4 * MIB, "SDK servers answer 413"),
+    ("sse", "s2c"): (MIB, "the Python SDK 2.x client gives up the stream"),
+}
+"""Bytes of a message that peers take, by framing and direction, and what they do beyond."""
 
 _JSON: Final = json.JSONDecoder()
 
@@ -220,19 +226,22 @@ def stdio_cr(frame: Frame, conversation: Conversation) -> Verdict:
     "MCP114",
     "message-too-large",
     on=Frame,
-    over=LINE_LIMIT,
-    framing="line",
+    over=MIB,
     severity=WARNING,
     group=FRAMING,
     spec=STDIO,
     in_part=True,
 )
 def message_too_large(frame: Frame, _: Conversation) -> Verdict:
-    """A message is larger than some peers accept: a line over 10 MiB.
+    """A message is larger than some peers accept: a line over 10 MiB, the body of a POST over 4, an event over 1.
 
     The protocol sets no limit, but the stdio transport of the TypeScript SDK closes the connection when its buffer
-    holds more than 10 MiB without a line end. Whoever pays for model tokens will not want such a message either.
+    holds more than 10 MiB without a line end, SDK servers take POSTs of up to 4 MiB, and the Python SDK 2.x client
+    events of up to 1 MiB. Whoever pays for model tokens will not want such a message either.
 
     Fix: Return less at once: page the result, return a resource link, or truncate the text and say so.
     """
-    return f"this message has {size(frame.size)}; the TypeScript SDK closes the connection at {size(LINE_LIMIT)}"
+    limit, consequence = LIMITS.get((frame.framing, frame.direction), (None, ""))
+    if limit is None or frame.size <= limit:
+        return None
+    return f"this message has {size(frame.size)}; beyond {size(limit)} {consequence}"

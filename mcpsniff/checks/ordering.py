@@ -214,6 +214,8 @@ def request_unanswered(exchange: Exchange, conversation: Conversation) -> Verdic
         return None
     if exchange.method == LISTEN or exchange.method.startswith("notifications/"):
         return None
+    if exchange.t_request > max(conversation.closed_at.values()):
+        return None  # sent into a session that had ended (MCP517)
     judge = _client_waited if exchange.direction == "c2s" else _server_waited
     return judge(exchange, conversation)
 
@@ -229,14 +231,16 @@ def _client_waited(exchange: Exchange, conversation: Conversation) -> Hit:
     if process is not None and asked_to_end(process):
         text = f"{call(exchange)} was open when the server was ended by SIG{plain(process.sent[-1])}"
         return Hit(text, NOTE, CLIENT)
-    how = ending(process) if process is not None else "closed its output"
+    how = "ended the session" if conversation.over_http else "closed its output"
+    how = how if process is None else ending(process)
     return Hit(f"{call(exchange)} was never answered: the server {how}", blame=SERVER)
 
 
 def _server_waited(exchange: Exchange, conversation: Conversation) -> Hit:
     left = conversation.client_left_at
     if left is None:
-        return Hit(f"the server ended while its own {call(exchange)} was open", NOTE, SERVER)
+        what = "ended the session" if conversation.over_http else "ended"
+        return Hit(f"the server {what} while its own {call(exchange)} was open", NOTE, SERVER)
     waited = left - exchange.t_request
     text = f"the client left {duration(waited)} after the server's {call(exchange)}, without an answer"
     return Hit(text, INFO if waited <= CROSSING_US else WARNING, CLIENT)

@@ -35,6 +35,7 @@ from mcpsniff.checks.recorder import damage_finding
 from mcpsniff.checks.table import table_markdown
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import Close, Note
+from mcpsniff.protocol.http import Http, NamedEvent
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.revisions import REVISIONS
 from mcpsniff.wire.frames import Frame
@@ -51,7 +52,11 @@ GROUPS = {
     "8": TIMING,
     "9": RECORDER,
 }
-FAULTY = (Path(__file__).parent / "faulty_session.md").read_text(encoding="utf-8")
+FAULTY = {
+    name: blocks((Path(__file__).parent / f"faulty_{name}session.md").read_text(encoding="utf-8"))[0]
+    for name in ("", "http_")
+}
+every_faulty_session = pytest.mark.parametrize("dialogue", FAULTY.values(), ids=["pipes", "HTTP"])
 
 
 @pytest.fixture
@@ -110,15 +115,15 @@ def every_item(code: str, item_type: type, answer: Callable[..., Any]) -> Check:
     return Check(code, f"test-{code.lower()}", item_type, NOTE, FRAMING, answer, in_part=True)
 
 
-def test_adding_a_check_changes_no_other_checks_findings() -> None:
-    (dialogue,) = blocks(FAULTY)
+@every_faulty_session
+def test_adding_a_check_changes_no_other_checks_findings(dialogue: str) -> None:
     without = play(dialogue, CHECKS)
-    for item_type in (Frame, Message, Close, Note):
+    for item_type in (Frame, Message, Close, Note, Http, NamedEvent):
         added = every_item("MCP999", item_type, lambda *_: ["one", "two"])
         for checks in ([added, *CHECKS], [*CHECKS, added]):
             played = play(dialogue, checks)
-            if item_type is not Note:
-                assert any(one.code == "MCP999" for one in played.findings)
+            if item_type in (Frame, Message) or "@http" in dialogue:
+                assert any(one.code == "MCP999" for one in played.findings) is (item_type is not Note)
             assert findings_without(played, "MCP999") == findings_without(without)
 
 
@@ -141,8 +146,8 @@ class Sabotage:
         return play(dialogue, self.checks)
 
 
-def test_a_check_that_fails_at_any_call_is_off_and_told_once_and_the_others_do_not_notice() -> None:
-    (dialogue,) = blocks(FAULTY)
+@every_faulty_session
+def test_a_check_that_fails_at_any_call_is_off_and_told_once_and_the_others_do_not_notice(dialogue: str) -> None:
     sabotage = Sabotage()
     without = sabotage.play(dialogue, fails_at=0)
     total = sabotage.calls
@@ -160,8 +165,8 @@ def test_a_check_that_fails_at_any_call_is_off_and_told_once_and_the_others_do_n
         assert kept == whole[: len(kept)]
 
 
-def test_at_and_k_identify_a_finding() -> None:
-    (dialogue,) = blocks(FAULTY)
+@every_faulty_session
+def test_at_and_k_identify_a_finding(dialogue: str) -> None:
     slow = f"{dialogue}\nC> EOF\n+ 90s\n"
     places = [(one.at, one.k) for one in play(slow).findings]
     assert len(set(places)) == len(places)
