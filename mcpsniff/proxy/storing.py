@@ -8,6 +8,8 @@ When the disk refuses it says so once, counts what is lost, and tries again at g
 import _thread
 import time
 
+from mcpsniff.proxy.places import Places
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +65,7 @@ class Storing:
         self._backlog: list[Entry] = []
         """What a refusing disk left: marks, and one gap for what passed on a channel between two of its marks."""
         self._open_gaps: dict[int | None, int] = {}
+        self._places = Places()
         self._sweep_at = SWEEP
         self._complained = False
         self._pause = 0.0
@@ -128,7 +131,8 @@ class Storing:
             return
         entries = self._backlog + entries if self._backlog else entries
         self._backlog, self._open_gaps = [], {}
-        stored = self._writer.append(entries)
+        stored = self._writer.append(self._places.placed(entries))
+        self._places.stored(entries[:stored])
         if stored == len(entries):
             self._pause = 0.0
             return

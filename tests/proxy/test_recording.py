@@ -191,6 +191,31 @@ def test_a_disk_that_refuses_for_days_costs_no_memory_for_connections_that_ended
     assert storing._lost == 3 * 9999 - 1
 
 
+def test_what_was_changed_is_placed_in_what_was_recorded() -> None:
+    """Whoever changes bytes counts those that passed; offsets of a capture do not count those that were lost."""
+    recorder, writer = Recorder(), Memory()
+    storing, _ = store(recorder, writer)
+    storing._writer = writer
+
+    def rewritten(start: int) -> list[tuple[int | None, int]]:
+        for channel in (0, 1):
+            recorder.mark("rewrite", channel, {"start": start, "length": 1, "data": "x", "by": "mcpsniff"})
+        storing._store(recorder.take()[0])
+        return [(channel, body["start"]) for _, kind, channel, body in writer.records if kind == "rewrite"][-2:]
+
+    assert rewritten(500) == [(0, 500), (1, 500)]
+    recorder.mark("gap", 0, {"bytes": 100, "why": "queue"})
+    recorder.mark("gap", 0, {"bytes": 50, "why": "secret"})
+    assert rewritten(600) == [(0, 500), (1, 600)]
+    writer.room = 0
+    note(recorder, 1, b"lost")
+    storing._store(recorder.take()[0])
+    writer.room, storing._retry_at = float("inf"), 0.0
+    assert rewritten(600) == [(0, 500), (1, 596)]
+    recorder.mark("close", 0, {"how": "eof"})
+    assert rewritten(9) == [(0, 9), (1, 5)]
+
+
 def test_the_pause_grows_while_the_disk_refuses() -> None:
     recorder, writer, now, tries = Recorder(), Memory(), [0.0], []
     storing, _ = store(recorder, writer, lambda: now[0])
