@@ -23,20 +23,16 @@ class Pipes:
         self.emitter = emitter
         self.speech = speech
         self.talk = talk
-        self._lingering: tuple[int, Close] | None = None
-        self._client_eof: int | None = None
-        self._unanswered = 0
-
-    @property
-    def deadline(self) -> int | None:
+        self.deadline: int | None = None
         """When the server is to have ended, in microseconds; None if nobody waits for it."""
-        return None if self._lingering is None else self._lingering[0]
+        self._left: Close | None = None
+        self._unanswered = 0
 
     def pass_deadline(self, out: list[Event]) -> None:
         """The server still runs."""
-        if self._lingering is not None:
-            due, close = self._lingering
-            self._lingering = None
+        if self.deadline is not None and self._left is not None:
+            due, close = self.deadline, self._left
+            self.deadline = None
             moment = StillRunning(close, due, SLOW_EXIT_US)
             self.emitter.judge(out, moment, self.talk.conversation, close.n, due)
 
@@ -65,11 +61,11 @@ class Pipes:
         self.talk.conversation.lose()
 
     def _watch_the_exit(self, close: Close) -> None:
-        if close.kind == "stdin" and close.how == "eof" and self._client_eof is None:
-            self._client_eof = close.t
-            self._lingering = (close.t + SLOW_EXIT_US, close)
+        if close.kind == "stdin" and close.how == "eof" and self._left is None:
+            self._left = close
+            self.deadline = close.t + SLOW_EXIT_US
         elif close.ends_process or (close.kind == "stdout" and close.how == "error"):
-            self._lingering = None
+            self.deadline = None
 
 
 class Pipe(Channel):
