@@ -4,6 +4,7 @@ from mcpsniff.checks import HTTP, NETWORK, NOTE, SERVER, WARNING, Hit, Verdict, 
 from mcpsniff.checks.over_http import (
     STREAMABLE,
     host_of,
+    is_address,
     is_loopback,
     is_of_mcp,
     is_same_place,
@@ -97,7 +98,8 @@ def http_host_refused(event: Http, _: Conversation) -> Verdict:
     """The server refuses the name under which it was asked (421), or may have done so (403 without an Origin).
 
     A request that comes through mcpsniff has the address of mcpsniff in its Host header if the server runs on this
-    computer. Servers that compare Host with a list, ports included, refuse it. Told once.
+    computer. Servers that compare Host with a list, ports included, refuse it. Told once, and only for an address or
+    a name of this computer: another name is what the server guards against.
 
     Fix: Start mcpsniff with ``--host-header upstream``, or add its address to the hosts that the server allows.
     """
@@ -105,8 +107,8 @@ def http_host_refused(event: Http, _: Conversation) -> Verdict:
     if http.status not in (MISDIRECTED, FORBIDDEN) or http.by is not None or not is_of_mcp(http):
         return None
     host = http.asks("host")
-    if host is None:
-        return None
+    if host is None or not is_address(host_of(host)[0]):
+        return None  # a name that leads here from outside is refused for a reason
     shown = quoted(host, 60)
     if http.status == MISDIRECTED:
         return f"the server refused the Host {shown}; --host-header upstream sends its own name"

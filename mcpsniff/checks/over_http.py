@@ -84,6 +84,11 @@ def is_same_place(one: tuple[str, int | None], other: tuple[str, int | None]) ->
     return same_host and (port or 80) == (other_port or 80)
 
 
+def is_address(host: str) -> bool:
+    """True for a name of this computer or a numeric address."""
+    return is_loopback(host) or ":" in host or host.replace(".", "").isdecimal()
+
+
 def is_loopback(host: str) -> bool:
     """True for a name of this computer."""
     return host in LOOPBACK or host.startswith("127.")
