@@ -97,8 +97,12 @@ class Client:
         return await self.call(tool, {"uri": uri})
 
     async def wait_for_roots(self) -> Any:
-        await self.told.roots_asked.wait()
-        while not self.told.logs:  # the server says what it got
+        """Let the server ask for roots and say that it has them; it asks in vain before the stream for it is open."""
+        while not self.told.logs:
+            try:
+                await asyncio.wait_for(self.told.roots_asked.wait(), sessions.REMIND_SECONDS)
+            except TimeoutError:
+                await self.session.send_roots_list_changed()
             await asyncio.sleep(sessions.SETTLE_SECONDS)
 
 
@@ -115,8 +119,9 @@ def callbacks(told: sessions.Told, folder: Path) -> dict[str, Any]:
         return types.ElicitResult(action="accept", content={"name": "Ada"})
 
     async def roots(context: Any) -> types.ListRootsResult:
-        told.asked.append("roots")
-        told.roots_asked.set()
+        if not told.roots_asked.is_set():
+            told.asked.append("roots")
+            told.roots_asked.set()
         return types.ListRootsResult(roots=[types.Root(uri=FileUrl(folder.as_uri()), name="work")])
 
     async def log(params: types.LoggingMessageNotificationParams) -> None:

@@ -23,6 +23,7 @@ STEP_SECONDS = 20
 SESSION_SECONDS = 60
 AT_ONCE = 2
 SETTLE_SECONDS = 0.2
+REMIND_SECONDS = 2
 
 Step = tuple[str, dict[str, Any]]
 
@@ -235,9 +236,7 @@ async def hold(client: Any, plan: Plan, told: Told) -> dict[str, Any]:
             outcome = {"error": client.describe(error)}
         steps.append({"step": name, "arguments": arguments, **outcome})
     await asyncio.sleep(SETTLE_SECONDS)
-    # A log message may overtake an answer that is handled in another task of the client, so their order says nothing.
-    logs = sorted(told.logs, key=lambda log: json.dumps(log, sort_keys=True))
-    return {"steps": steps, "asked": told.asked, "logs": logs, "other": told.other}
+    return {"steps": steps, "asked": told.asked, "logs": told.logs, "other": told.other}
 
 
 VOLATILE = [
@@ -272,7 +271,10 @@ def steady(value: Any, folder: Path, key: str = "") -> Any:
 
 def canonical(said: Any, folder: Path) -> str:
     """A session as text that is the same for every run with the same results."""
-    return json.dumps(steady(said, folder), indent=1, sort_keys=True)
+    plain = steady(said, folder)
+    # A log message may overtake an answer that is handled in another task of the client, so their order says nothing.
+    plain["logs"] = sorted({json.dumps(log, sort_keys=True) for log in plain["logs"]})
+    return json.dumps(plain, indent=1, sort_keys=True)
 
 
 async def hold_all(session: Callable[[Plan], Awaitable[dict[str, Any]]]) -> None:
