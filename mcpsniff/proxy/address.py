@@ -71,7 +71,7 @@ def parse_upstream(word: str) -> Upstream:
         raise UsageError(f"mcpsniff http speaks plain http:// only, not {shown(scheme)}://")
     if "@" in url[2]:
         raise UsageError("an upstream takes no user information; the client sends its credentials itself")
-    host, port = _authority(url[2], text, default=80)
+    host, port = _authority(url[2], text, default=80, lowest=1)
     target = url[3]
     if not target.isascii() or not target.isprintable() or " " in target:
         raise UsageError(f"{shown(text)} is no URL: its path or query holds what must be percent-encoded")
@@ -85,7 +85,7 @@ def parse_listen(word: str) -> tuple[str, int]:
         raise UsageError(f"--listen takes HOST:PORT, such as 127.0.0.1:9000, not {shown(word)}")
     if "]" not in text and text.count(":") > 1:
         raise UsageError(f"--listen {shown(word)}: an IPv6 address stands in brackets, such as [::1]:9000")
-    host, port = _authority(text if text[0] != ":" else LOOPBACK[0] + text, f"--listen {word}", default=0)
+    host, port = _authority(text if text[0] != ":" else LOOPBACK[0] + text, f"--listen {word}", default=0, lowest=0)
     return (LOOPBACK[0] if host == "localhost" else host), port
 
 
@@ -107,13 +107,14 @@ def is_loopback_address(address: str) -> bool:
     return bool(re.fullmatch(r"127(\.[0-9]{1,3}){3}", address)) or address == "::1"
 
 
-def _authority(text: str, whole: str, default: int) -> tuple[str, int]:
+def _authority(text: str, whole: str, *, default: int, lowest: int) -> tuple[str, int]:
+    """Return host and port of ``host:port``, a part of ``whole``. Raises UsageError."""
     found = _AUTHORITY.fullmatch(text)
     if found is None or not _HOST.fullmatch(found[1]):
         raise UsageError(f"{shown(whole)} has no usable host")
     port = int(found[2]) if found[2] else default
-    if port > _LARGEST_PORT:
-        raise UsageError(f"{shown(whole)}: there is no port {port}, the last one is {_LARGEST_PORT}")
+    if not (found[2] == "" or lowest <= port <= _LARGEST_PORT):
+        raise UsageError(f"{shown(whole)}: there is no port {port}, they go from 1 to {_LARGEST_PORT}")
     host = found[1].strip("[]").lower()
     if host.isascii():
         return host, port

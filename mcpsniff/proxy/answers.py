@@ -39,6 +39,7 @@ class Answer:
         head = (
             f"HTTP/1.1 {self.status} {REASONS[self.status]}\r\nServer: mcpsniff/{__version__}\r\n"
             f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\nCache-Control: no-store\r\n"
+            "X-Content-Type-Options: nosniff\r\n"
             "Connection: close\r\n\r\n"
         )
         return head.encode("ascii") + (content if has_body else b"")

@@ -28,12 +28,14 @@ class Connection:
     @property
     def is_waiting(self) -> bool:
         """True while nothing has come back since the client said something."""
-        return self._carrier is not None and self._carrier.is_waiting
+        carrier = self._carrier
+        return carrier is not None and carrier.is_waiting
 
     @property
     def progress(self) -> int:
         """How many bytes have been passed on, both ways."""
-        return 0 if self._carrier is None else self._carrier.progress
+        carrier = self._carrier
+        return 0 if carrier is None else carrier.progress
 
     def run(self) -> None:
         """Connect to the upstream and carry the requests, or tell the client why not. Nothing is raised."""
@@ -53,23 +55,24 @@ class Connection:
                 return
             self._open(address)
             gate = listener.gate(client, channel)
-            self._ends = Ends(client, upstream, channel, listener.recorder, self._gone)
-            self._carrier = Carrier(
-                self._ends, channel, recorder=listener.recorder, origins=listener.origins, null=listener.null, gate=gate
+            ends = self._ends = Ends(client, upstream, channel, listener.recorder, self._gone)
+            carrier = self._carrier = Carrier(
+                ends, channel, recorder=listener.recorder, origins=listener.origins, null=listener.null, gate=gate
             )
         except Exception as error:  # noqa: BLE001 - such as no memory; the other connections go on
             say(f"a connection is refused: {error!r}")
             client.close()
             self._gone()
             return
-        self._carrier.run()
+        carrier.run()
 
     def stop(self) -> None:
         """End it, since mcpsniff ends; from any thread."""
-        if self._ends is None:
+        ends = self._ends
+        if ends is None:
             shut(self._client, socket.SHUT_RDWR)
         else:
-            self._ends.stop()
+            ends.stop()
 
     def _open(self, upstream: "tuple[object, ...] | None" = None) -> None:
         """Record that both channels begin; ``upstream`` is the address that we are connected to."""
@@ -92,4 +95,6 @@ class Connection:
         self._client.close()
 
     def _gone(self) -> None:
+        """Both sockets are closed: nothing of this is left, nor kept by a cycle of references."""
         self._listener.live.discard(self)
+        self._ends = self._carrier = None

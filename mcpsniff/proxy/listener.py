@@ -65,6 +65,11 @@ class Listener:
         """True if other machines can connect."""
         return not is_loopback_address(self.socket.getsockname()[0])
 
+    @property
+    def is_its_own_upstream(self) -> bool:
+        """True if whoever connects would be connected to us again, and so on."""
+        return self.dialler.is_loopback and self.upstream.port == self.socket.getsockname()[1]
+
     def accept(self) -> bool:
         """Begin with the clients that wait; return False if the system has no room for them at the moment."""
         for _ in range(AT_ONCE):

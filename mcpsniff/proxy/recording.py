@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ADDRESSES: "Final" = frozenset({"upstream", "listen"})
 """Facts of a capture that are URLs, with what their queries may hold."""
+LARGEST: "Final" = 128 << 20
+"""Bytes of a capture of a relay beyond which no transcript is written unasked."""
 FLUSH: "Final" = 2.0
 """Seconds that the end of a session waits for a slow disk."""
 
@@ -90,7 +92,32 @@ class Recording:
 
             say(f"the capture {shown(self.path)} was removed or moved while it was written")
         elif not self._options["no_transcript"]:
+            self._transcribe()
+
+    def _transcribe(self) -> None:
+        """Have the transcript written, unless that would take minutes and as much room again."""
+        assert self.path is not None
+        size = self._size()
+        if size > LARGEST:
+            say(f"no transcript of {size:,} bytes: mcpsniff show --format markdown -o FILE writes one")
+        else:
             write_transcript(self.path)
+
+    def _size(self) -> int:
+        """Return how many bytes the capture has, in all its parts."""
+        assert self.path is not None
+        if "rotate_size" not in self._options:
+            return 0
+        from contextlib import suppress
+
+        from mcpsniff.capture.reader import part_numbers
+        from mcpsniff.capture.store import part_path
+
+        size = 0
+        for number in part_numbers(self.path):
+            with suppress(OSError):
+                size += os.path.getsize(part_path(self.path, number))
+        return size
 
     def _is_there(self) -> bool:
         """Say whether there is a capture: its first part, or a later one where that went because of the limit."""

@@ -204,6 +204,8 @@ def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Li
             from mcpsniff.proxy.portowner import cannot_listen
 
             raise UsageError(cannot_listen(host, port, error)) from None
+        if listeners[-1].is_its_own_upstream:
+            raise UsageError(f"{shown(upstream.url)} is where mcpsniff itself is to listen")
     return listeners
 
 

@@ -16,7 +16,9 @@ import pytest
 from mcpsniff.cli.options import HTTP, default, parse
 from mcpsniff.cli.sizes import in_bytes
 from mcpsniff.errors import UsageError
+from mcpsniff.proxy import recording
 from mcpsniff.proxy.address import parse_listen, parse_upstream
+from mcpsniff.proxy.recording import Recording
 from tests.cli.running import run
 from tests.proxy.relayed import Relay, Upstream, answer, get, post
 from tests.proxy.wrapped import environment, wait_for
@@ -119,6 +121,7 @@ BAD = [
     (["http://a b/"], "no usable host"),
     (["http://a:99999/"], "no port 99999"),
     (["http://a:x/"], "no usable host"),
+    (["http://a:0/"], "no port 0"),
     (["http://u:p@a/"], "no user information"),
     (["http://a/ b"], "percent-encoded"),
     (["http://a/\x1b[31m"], "percent-encoded"),
@@ -158,6 +161,31 @@ def test_a_port_in_use_is_told_with_whom_to_ask(tmp_path: Path) -> None:
     assert f"cannot listen at 127.0.0.1:{port}: the port is in use" in ran.err
     assert f"(process {os.getpid()})" in ran.err or f"lsof -nP -iTCP:{port}" in ran.err
     assert os.listdir(tmp_path) == []
+
+
+def test_it_does_not_relay_to_itself(tmp_path: Path) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    ran = run("http", f"http://localhost:{port}/mcp", "--listen", f":{port}", "--dir", str(tmp_path / "captures"))
+    assert ran.status == 2
+    assert f"http://localhost:{port}/mcp is where mcpsniff itself is to listen" in ran.err
+
+
+def test_the_transcript_is_written_unless_the_capture_is_huge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(recording, "write_transcript", written.append)
+    for limit, said in ((recording.LARGEST, ""), (0, "no transcript of ")):
+        monkeypatch.setattr(recording, "LARGEST", limit)
+        options = {**DEFAULTS, "dir": str(tmp_path / "captures"), "quiet": True, "label": "x"}
+        made = Recording("http", (), options)
+        made.start(upstream=SILENT)
+        made.recorder.mark("open", 0, {"kind": "tcp", "dir": "c2s", "conn": 0})
+        made.finish()
+        assert said in capfd.readouterr().err
+    assert written == [str(min((tmp_path / "captures").glob("*.mcpcap")))]
 
 
 def test_help_is_there() -> None:
