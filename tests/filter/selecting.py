@@ -6,8 +6,10 @@ from mcpsniff.capture.records import Record
 from mcpsniff.decoder import Decoder, Event
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.message import Message
-from mcpsniff.transcript.filter import Filter, LiveSelector, Selection, compile_filter
+from mcpsniff.transcript.filter import Filter, FilteredSession, LiveSelector, Selection, compile_filter
+from mcpsniff.transcript.rows import HTTP, RowBuilder
 from mcpsniff.wire.frames import EMPTY_LINE, Frame
+from tests.transcript.rendering import capture
 
 type Lists = list[list[Event]]
 
@@ -37,6 +39,18 @@ def select(
     shown = offline(lists, compile_filter(expression, alone=alone, started=started))
     assert same(live(lists, compile_filter(expression, alone=alone, started=started))) == same(shown)
     return shown
+
+
+def shown_over_http(records: Sequence[Record], expression: str, *, alone: bool = False) -> tuple[int, int]:
+    """How many messages `mcpsniff show` shows, and how many rows there are in the lane of HTTP."""
+    source = capture(records, transport="http")
+    source.keep()
+    session = FilteredSession(source, compile_filter(expression, alone=alone))
+    builder, shown = RowBuilder(), []
+    for events in session.events():
+        shown += builder.feed(events)
+    shown += builder.finish()
+    return sum(row.message is not None for row in shown), sum(row.kind == HTTP for row in shown)
 
 
 def same(events: Iterable[Event]) -> list[int]:

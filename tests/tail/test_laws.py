@@ -15,7 +15,10 @@ from mcpsniff.transcript.filter import FilteredSession, compile_filter
 from mcpsniff.transcript.jsonl import JsonLines
 from mcpsniff.transcript.live.session import LAG_US, Facts, LiveSession
 from mcpsniff.transcript.session import Session
-from tests.capture.capture_files import HEADER
+from tests.capture.capture_files import HEADER, storable
+from tests.filter.sample_http import DIALOGUE
+from tests.transcript.http_sessions import TROUBLE, with_other_reads
+from tests.transcript.http_sessions import records as over_http
 from tests.transcript.test_laws import CHUNKS, ENDS, made
 
 GROWTH = st.tuples(
@@ -156,6 +159,45 @@ def test_a_filter_shows_the_same_live_in_some_order(
         pieces = pieces_of(stretched(made(chunks, ends), pauses), folder, None, cuts)
         lines = JsonLines(payload=True)
         live = lines.lines(tailed(pieces, folder / "a.mcpcap", looks, expression))
+        session = FilteredSession(open_capture(str(folder / "a.mcpcap")), compile_filter(expression))
+        saved = b"".join(lines.lines(events) for events in session.events())
+        assert sorted(live.splitlines()) == sorted(saved.splitlines())
+
+
+READS = st.lists(st.integers(0, 400), min_size=1, max_size=6)
+"""Where the reads of a connection are cut."""
+OVER_HTTP = st.sampled_from([TROUBLE, DIALOGUE])
+TERMS = ["status:4xx", "http:GET", "stream:resumed", "session:1868*", "tool:echo", "severity:>=warning", "text:mcp"]
+
+
+@given(OVER_HTTP, READS, PAUSES, GROWTH, st.sampled_from([None, 2000]))
+@settings(max_examples=12, deadline=None)
+def test_a_followed_capture_of_http_gives_the_events_of_the_finished_one(
+    dialogue: str, reads: list[int], pauses: list[int], growth: tuple, limit: int | None
+) -> None:
+    cuts, looks = growth
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        said = stretched(with_other_reads(over_http(dialogue), reads), pauses)
+        pieces = pieces_of([storable(record) for record in said], folder, limit, cuts)
+        lines = JsonLines(payload=True)
+        live = lines.lines(tailed(pieces, folder / "a.mcpcap", looks, None))
+        saved = b"".join(lines.lines(events) for events in Session(open_capture(str(folder / "a.mcpcap"))).events())
+        assert live.splitlines() == saved.splitlines()
+
+
+@given(OVER_HTTP, READS, PAUSES, st.sampled_from(TERMS), st.sampled_from(["", "not kind:http", "not state:open"]))
+@settings(max_examples=40, deadline=None)
+def test_a_filter_shows_the_same_of_http_live_in_some_order(
+    dialogue: str, reads: list[int], pauses: list[int], term: str, more: str
+) -> None:
+    expression = f"{term} {more}".strip()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        said = stretched(with_other_reads(over_http(dialogue), reads), pauses)
+        pieces = pieces_of([storable(record) for record in said], folder, None, [1 << 20])
+        lines = JsonLines(payload=True)
+        live = lines.lines(tailed(pieces, folder / "a.mcpcap", [0.5], expression))
         session = FilteredSession(open_capture(str(folder / "a.mcpcap")), compile_filter(expression))
         saved = b"".join(lines.lines(events) for events in session.events())
         assert sorted(live.splitlines()) == sorted(saved.splitlines())

@@ -19,7 +19,7 @@ from mcpsniff.transcript.terminal import plain
 from tests.sessions import end, records
 from tests.tail.growing import parsed
 from tests.transcript.golden import HEADER, SESSION
-from tests.transcript.http_sessions import TROUBLE
+from tests.transcript.http_sessions import TROUBLE, with_other_reads
 from tests.transcript.http_sessions import records as records_over_http
 from tests.transcript.rendering import capture, json_bytes, text
 from tests.transcript.test_laws import CHUNKS, ENDS, made
@@ -68,16 +68,6 @@ class Watching:
     @property
     def shown(self) -> str:
         return "".join(self.out)
-
-
-def with_other_reads(said: list[Record], cuts: list[int]) -> list[Record]:
-    """The records with other reads: chunks are cut in two, and each record has a moment of its own."""
-    out: list[Record] = []
-    for number, record in enumerate(said):
-        cut = cuts[number % len(cuts)]
-        pieces = [record.body[:cut], record.body[cut:]] if record.kind == "chunk" else [record.body]
-        out += [record._replace(body=piece) for piece in pieces if piece]
-    return [record._replace(t=record.t + number) for number, record in enumerate(out)]
 
 
 @given(st.lists(st.integers(0, 400), min_size=1, max_size=6), st.integers(20, 160), st.integers(1, 60))

@@ -119,3 +119,13 @@ def hostile(text: str) -> list[Record]:
             body = {**body, "conn": 1}
         said.append(record._replace(t=record.t + 5000, channel=(record.channel or 0) + 2, body=body))
     return said
+
+
+def with_other_reads(said: list[Record], cuts: list[int]) -> list[Record]:
+    """The records with other reads: chunks are cut in two, and each record has a moment of its own."""
+    out: list[Record] = []
+    for number, record in enumerate(said):
+        cut = cuts[number % len(cuts)]
+        pieces = [record.body[:cut], record.body[cut:]] if record.kind == "chunk" else [record.body]
+        out += [record._replace(body=piece) for piece in pieces if piece]
+    return [record._replace(t=record.t + number) for number, record in enumerate(out)]

@@ -11,7 +11,8 @@ from mcpsniff.decoder import Event
 from mcpsniff.transcript.filter.error import BadValueError, FilterError, nearest
 from mcpsniff.transcript.filter.lexer import Token
 from mcpsniff.transcript.filter.parser import AND, Leaf, Tree, parse
-from mcpsniff.transcript.filter.terms import FIELDS, OTHER_NAMES, Context, Term, Test
+from mcpsniff.transcript.filter.term import Context, Term, Test
+from mcpsniff.transcript.filter.terms import FIELDS, OTHER_NAMES
 from mcpsniff.transcript.filter.texts import Texts
 
 type Verdict = Callable[[int, int], bool]
@@ -31,6 +32,8 @@ class Filter:
         """Bits that a part after the request can bring to an exchange."""
         self.on_findings = 0
         """Bits that a finding can bring."""
+        self.of_http_alone = 0
+        """Bits that an HTTP exchange does not lend to the request it carried."""
         self.inherited = 0
         """Bits of a batch that its elements have too."""
         self._verdict = self._compile(parse(expression))
@@ -81,6 +84,7 @@ class Filter:
         self.late |= bit if term.late else 0
         self.on_findings |= bit if term.on_findings else 0
         self.inherited |= bit if term.inherited else 0
+        self.of_http_alone |= bit if term.of_http_alone else 0
         for kind, test in term.tests.items():
             self._tests.setdefault(kind, []).append((bit, test))
 
@@ -88,7 +92,7 @@ class Filter:
         value = token.value
         assert value is not None
         field = FIELDS.get(token.field.lower())
-        if field is None:
+        if field is None or (token.field.lower() == "http" and value.text.startswith("//")):
             raise self._no_field(token)
         try:
             return field.compile(value, self._context)
@@ -103,7 +107,8 @@ class Filter:
         word = name.lower()
         meant = OTHER_NAMES.get(word) or nearest(word, list(FIELDS))
         whole = f"{name}:{token.value.text}" if token.value else name
-        sentence = f"there is no field {name[:40]}"
+        sentence = f"there is no field {name[:40]}" if word not in FIELDS else f"{whole[:40]} is no term"
+        meant = "" if word in FIELDS else meant
         if not meant:
             sentence += " (a text with a colon in it belongs in quotes)"
             meant = f'"{whole}"' if len(whole) <= 40 and '"' not in whole else ""

@@ -9,7 +9,9 @@ itself for a live view, its place for a first pass over a long capture. The rule
   a line that is no JSON when the decoder has judged it (see `mcpsniff.protocol.fragments`);
 * what follows an exchange that has ended (a second answer, a late one) goes with it: it is shown if the exchange was,
   or if the exchange together with it matches, and then the exchange is shown too, if it is one of the latest;
-* a finding that comes only after its event was decided is treated in the same way.
+* a finding that comes only after its event was decided is treated in the same way;
+* an HTTP exchange goes with the request that it carried: what is true of either is true of both, but that it is an
+  HTTP exchange (``kind:http``), which decides about itself alone.
 
 So the outcome does not depend on how the events are cut into lists, as long as a list holds all that a record led to.
 """
@@ -22,6 +24,7 @@ from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.exchanges import Exchange
+from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import BATCH, INVALID, REQUEST, Message
 from mcpsniff.transcript.filter.expression import Filter
 from mcpsniff.wire.frames import EMPTY_LINE, INCOMPLETE, Frame
@@ -38,7 +41,20 @@ AT_HAND_SIZE: Final = 65_536
 class Unit[T]:
     """Events that are shown or passed over together."""
 
-    __slots__ = ("batches", "elements", "ended", "follows", "kept", "mask", "request", "shown", "size", "unjudged")
+    __slots__ = (
+        "batches",
+        "carriers",
+        "elements",
+        "ended",
+        "follows",
+        "kept",
+        "mask",
+        "of",
+        "request",
+        "shown",
+        "size",
+        "unjudged",
+    )
 
     def __init__(self, kept: MutableSequence[T], request: int | None = None) -> None:
         self.kept = kept
@@ -54,6 +70,10 @@ class Unit[T]:
         self.elements = 0
         self.follows: Unit[T] | None = None
         """The exchange that it follows, which had ended before."""
+        self.of: Unit[T] | None = None
+        """Of an HTTP exchange: what it carried."""
+        self.carriers: list[Unit[T]] = []
+        """The HTTP exchanges that carried it and are not decided."""
         self.size = 0
 
 
@@ -76,6 +96,8 @@ class Groups[T]:
         self._unjudged: dict[int, Unit[T]] = {}
         self._judged: set[int] = set()
         self._closes: dict[int, Unit[T]] = {}
+        self._carried: OrderedDict[int, Unit[T]] = OrderedDict()
+        """What HTTP exchanges carried first, by their numbers."""
 
     def feed(self, events: Iterable[tuple[Event, T]]) -> list[T]:
         """Take what one record led to, or several; give what is certain to be shown."""
@@ -103,6 +125,8 @@ class Groups[T]:
             self._finding(event, item)
         elif isinstance(event, Exchange):
             self._exchange(event, item)
+        elif isinstance(event, Http) and not self._filter.alone:
+            self._http(event, item)
         else:
             self._settle()
             self._recent.clear()
@@ -125,6 +149,19 @@ class Groups[T]:
                 self._merge(frame, unit)
         self._add(unit, message, message.n, item)
         self._watch(message, unit)
+        if message.http is not None and message.direction == "c2s" and message.kind != BATCH:
+            self._carried.setdefault(message.http.number, unit)
+            if len(self._carried) > ENDED:
+                self._carried.popitem(last=False)
+
+    def _http(self, event: Http, item: T) -> None:
+        """An HTTP exchange, decided by itself together with what it carried."""
+        self._settle()
+        self._recent.clear()
+        unit = self._single()
+        http = event.exchange
+        unit.of = self._carried.get(http.number) or self._carried.get(http.origin)
+        self._add(unit, event, event.n, item)
 
     def _unit_of(self, message: Message) -> Unit[T]:
         """The unit that a message belongs to."""
@@ -208,7 +245,10 @@ class Groups[T]:
         return unit
 
     def _add(self, unit: Unit[T], event: Event, n: int | None, item: T) -> None:
-        unit.mask |= self._filter.mask(event)
+        mask = self._filter.mask(event)
+        unit.mask |= mask
+        if unit.of is not None:
+            self._lend(unit.of, mask & ~self._filter.of_http_alone)
         if isinstance(event, Frame):
             unit.size += event.size
         if n is not None:
@@ -218,6 +258,13 @@ class Groups[T]:
             unit.kept.append(item)
         elif unit.shown:
             self._out.append(item)
+
+    def _lend(self, unit: Unit[T], mask: int) -> None:
+        """What is true of an HTTP exchange is true of what it carried, also when that has ended."""
+        unit.mask |= mask
+        if unit.shown is False and mask and self._filter.verdict(unit.mask):
+            self._show(unit)
+        self._touch(unit)
 
     def _merge(self, frame: Unit[T], unit: Unit[T]) -> None:
         """The frame goes with the message that it carries."""
@@ -258,6 +305,9 @@ class Groups[T]:
             self._decide(unit)
 
     def _decide(self, unit: Unit[T]) -> None:
+        if unit.of is not None:
+            self._decide_http(unit, unit.of)
+            return
         if unit.shown is None:
             undecided = 0 if unit.ended else self._filter.late
             undecided |= self._filter.on_findings if unit.unjudged else 0
@@ -270,8 +320,26 @@ class Groups[T]:
                 unit.shown = False
                 if unit.request is None or not unit.ended or unit.size > AT_HAND_SIZE:
                     self._drop(unit)
+        carriers, unit.carriers = unit.carriers, []
+        for carrier in carriers:
+            self._decide_http(carrier, unit)
         if unit.request is not None and unit.ended and not unit.unjudged and unit.request in self._requests:
             self._end(unit, unit.request)
+
+    def _decide_http(self, unit: Unit[T], of: Unit[T]) -> None:
+        """Decide about an HTTP exchange; if what it carried is undecided, it may have to wait for that."""
+        if unit.shown is not None:
+            return
+        undecided = 0 if of.ended else self._filter.late
+        undecided |= self._filter.on_findings if of.unjudged else 0
+        verdict = self._filter.verdict(unit.mask | of.mask, undecided)
+        if verdict:
+            self._show(unit)
+        elif verdict is False:
+            unit.shown = False
+            self._drop(unit)
+        else:
+            of.carriers.append(unit)
 
     def _end(self, unit: Unit[T], request: int) -> None:
         """Of an exchange that has ended only the outcome is remembered, of the latest also the events."""

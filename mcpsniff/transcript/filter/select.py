@@ -9,6 +9,7 @@ another order.
 from array import array
 from collections.abc import Iterable, Iterator
 
+from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.message import Message
@@ -25,11 +26,16 @@ class LiveSelector:
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Take all events that a record led to (or several records); return those that are shown by now."""
-        return self._groups.feed([(event, event) for event in events])
+        return sorted(self._groups.feed([(event, event) for event in events]), key=_place)
 
     def finish(self) -> list[Event]:
         """Nothing more comes: return what is still to be shown."""
-        return self._groups.finish()
+        return sorted(self._groups.finish(), key=_place)
+
+
+def _place(event: Event) -> tuple[int, bool]:
+    """Findings have no number: they come after the event that they hang on."""
+    return (event.at, True) if isinstance(event, Finding) else (event.n, False)
 
 
 class Selection:

@@ -5,22 +5,22 @@ suggestions are made from FIELDS.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.checks import CLIENT, MCPSNIFF, NETWORK, SERVER, SEVERITIES, Finding, load
-from mcpsniff.decoder import Event
 from mcpsniff.protocol.by_revision import REVISION_FLAWS
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchanges import STATES, Exchange, target_of
+from mcpsniff.protocol.http import STREAM_KINDS, Http
 from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, KINDS, NOTIFICATION, RESPONSE, Message
 from mcpsniff.protocol.meta import META_FLAWS
 from mcpsniff.protocol.reading import TEXT_FLAWS
 from mcpsniff.protocol.revisions import METHODS
 from mcpsniff.transcript.filter.error import BadValueError, nearest
+from mcpsniff.transcript.filter.http_terms import http, is_bare, session, status, stream
 from mcpsniff.transcript.filter.lexer import TEXT, Value
-from mcpsniff.transcript.filter.texts import Texts
+from mcpsniff.transcript.filter.term import Context, Term, Tests
 from mcpsniff.transcript.filter.values import (
     DURATIONS,
     SIZES,
@@ -34,12 +34,10 @@ from mcpsniff.transcript.filter.values import (
     whole,
 )
 from mcpsniff.wire.frames import EMPTY_LINE, FRAME_FLAWS, Frame
+from mcpsniff.wire.http1_parts import HTTP_FLAWS
 
-type Test = Callable[[Any], bool]
-type Tests = dict[type[Event], Test]
-
-EVENT_KINDS: Final = (*KINDS, "blank", "stderr", "close", "gap", "comment", "rewrite", "mask")
-FLAWS: Final = (*FRAME_FLAWS, *TEXT_FLAWS, *ENVELOPE_FLAWS, *META_FLAWS, *REVISION_FLAWS)
+EVENT_KINDS: Final = (*KINDS, "http", "blank", "stderr", "close", "gap", "comment", "rewrite", "mask")
+FLAWS: Final = (*FRAME_FLAWS, *TEXT_FLAWS, *ENVELOPE_FLAWS, *META_FLAWS, *REVISION_FLAWS, *HTTP_FLAWS)
 RISING: Final = tuple(reversed(SEVERITIES))
 SIDES: Final = (CLIENT, SERVER, NETWORK, MCPSNIFF)
 HAS: Final = ("error", "finding")
@@ -48,31 +46,6 @@ HAS: Final = ("error", "finding")
 _LATER_KINDS: Final = frozenset({NOTIFICATION, RESPONSE, ERROR, INVALID, BATCH})
 _LATER_METHODS: Final = ("notifications/progress", "notifications/cancelled")
 _OF_URIS: Final = frozenset(name for name, method in METHODS.items() if method.target == "uri")
-
-
-class Context(NamedTuple):
-    """What terms of one expression share."""
-
-    alone: bool
-    """True if messages are judged one by one, not exchanges as a whole."""
-    started: str | None
-    texts: Texts
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A compiled term."""
-
-    tests: Tests
-    late: bool = True
-    """True if a part that follows the request can make it true of an exchange."""
-    inherited: bool = True
-    """True if what holds for a batch holds for each of its elements."""
-
-    @property
-    def on_findings(self) -> bool:
-        """True if a finding can make it true."""
-        return Finding in self.tests
 
 
 class Field(NamedTuple):
@@ -126,6 +99,7 @@ def _direction(value: Value, context: Context) -> Term:
         Message: of_message,
         Exchange: lambda exchange: exchange.direction == wanted,
         Frame: lambda frame: EMPTY_LINE in frame.flaws and frame.direction == wanted,
+        Http: lambda _: wanted == "c2s",
     }
     return Term(tests, late=False, inherited=False)
 
@@ -135,6 +109,8 @@ def _kind(value: Value, _: Context) -> Term:
     wanted = choice(value, EVENT_KINDS, other_names)
     if wanted in KINDS:
         return Term({Message: lambda message: message.kind == wanted}, late=wanted in _LATER_KINDS)
+    if wanted == "http":
+        return Term({Http: lambda _: True, Frame: is_bare}, late=False, of_http_alone=True)
     if wanted == "blank":
         return Term({Frame: lambda frame: EMPTY_LINE in frame.flaws}, late=False)
     if wanted in ("stderr", "close"):
@@ -207,10 +183,10 @@ def _flaw(value: Value, _: Context) -> Term:
     if not any(map(match, FLAWS)):
         raise BadValueError(f"there is no flaw {value.text[:40]}", 0, nearest(value.text, list(FLAWS)))
 
-    def test(event: Frame | Message | Stderr) -> bool:
+    def test(event: Frame | Message | Stderr | Http) -> bool:
         return any(map(match, event.flaws))
 
-    return Term({Frame: test, Message: test, Stderr: test})
+    return Term({Frame: test, Message: test, Stderr: test, Http: test})
 
 
 def _has(value: Value, _: Context) -> Term:
@@ -245,7 +221,7 @@ def _of_all(wanted: Interval, number: Callable[[Any], int]) -> Tests:
     def test(event: Any) -> bool:
         return wanted.holds(number(event))
 
-    return dict.fromkeys((Frame, Message, Exchange, Stderr, Close, Note), test)
+    return dict.fromkeys((Frame, Message, Exchange, Http, Stderr, Close, Note), test)
 
 
 def _conversation(value: Value, _: Context) -> Term:
@@ -254,7 +230,11 @@ def _conversation(value: Value, _: Context) -> Term:
     def test(event: Message | Exchange) -> bool:
         return wanted.holds(event.conversation)
 
-    return Term({Message: test, Exchange: test}, late=False)
+    def of_http(event: Http) -> bool:
+        number = event.exchange.conversation
+        return number is not None and wanted.holds(number)
+
+    return Term({Message: test, Exchange: test, Http: of_http}, late=False)
 
 
 def _text(value: Value, context: Context) -> Term:
@@ -282,6 +262,10 @@ FIELDS: Final[Mapping[str, Field]] = {
     "t": Field(_time, "when: `10s`, `1:02.345` since the start, or a time of day, `10:32:05Z`"),
     "n": Field(_number, "the number of an event, as every transcript shows it"),
     "conversation": Field(_conversation, "the number of the conversation"),
+    "status": Field(status, "over HTTP, the status of the response: `404`, `4xx`, `>=400`"),
+    "http": Field(http, 'over HTTP, the method, the target or its path, or both: `GET`, `/mcp`, `"GET /mcp"`'),
+    "session": Field(session, "over HTTP, the session id, or the endpoint of HTTP+SSE"),
+    "stream": Field(stream, "over HTTP, the event stream: " + ", ".join(f"`{kind}`" for kind in STREAM_KINDS)),
     TEXT: Field(_text, "a text in the message, also behind its escapes, on stderr or in a finding; case is ignored"),
 }
 
@@ -289,7 +273,6 @@ OTHER_NAMES: Final = {
     "direction": "dir",
     "from": "dir",
     "type": "kind",
-    "status": "state",
     "name": "tool",
     "resource": "uri",
     "level": "severity",
@@ -300,6 +283,10 @@ OTHER_NAMES: Final = {
     "stderr": "kind:stderr",
     "finding": "has:finding",
     "is": "has",
+    "path": "http",
+    "target": "http",
+    "url": "http",
+    "transport": "stream",
     "check": "code",
     "number": "n",
 }

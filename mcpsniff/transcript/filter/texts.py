@@ -6,6 +6,7 @@ from typing import Any
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
 from mcpsniff.protocol.events import Close, Note, Stderr
+from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.reading import NOT_UTF8
 
@@ -32,6 +33,7 @@ class Texts:
             Stderr: lambda line: needle in line.text.casefold(),
             Finding: lambda finding: needle in finding.text.casefold(),
             Close: lambda close: close.error is not None and needle in close.error.casefold(),
+            Http: lambda event: any(needle in text for text in _heads(event)),
             Note: lambda note: any(needle in text.casefold() for text in _strings_of(_recorded(note))),
         }
 
@@ -43,6 +45,14 @@ class Texts:
         self._raw = raw.decode(errors="replace").casefold()
         if b"\\" in raw or NOT_UTF8 in message.flaws:
             self._strings = [string.casefold() for string in _strings_of(message.body)]
+
+
+def _heads(event: Http) -> Iterator[str]:
+    """Start lines and headers of an HTTP exchange."""
+    for head in (event.exchange.request, event.exchange.response):
+        if head is not None:
+            yield head.start_line.decode("latin-1").casefold()
+            yield from (f"{name}: {value}".casefold() for name, value in head.headers)
 
 
 def _recorded(note: Note) -> Any:
