@@ -51,6 +51,8 @@ class Decoder:
         exchanges = Exchanges(joined_late=joined_late, open_limit=open_limit, watch=self._watch)
         self._pipes = Pipes(self._emitter, self._speech, Talk(first, exchanges))
         self._web = Web(self._emitter, self._speech, self._talks, frame_limit)
+        self._early: list[Event] = []
+        """What the channels that go on from an earlier part have led to; told with the first record."""
         for number, fields in ((header.channels if header else None) or {}).items():
             self._resume(number, fields)
 
@@ -64,6 +66,8 @@ class Decoder:
     def feed(self, record: Record) -> list[Event]:
         """The events that ``record`` leads to, deadlines that passed before it included, in order."""
         out = self.advance(record.t) if self._is_due(record.t) else []
+        if self._early:
+            out, self._early = self._early + out, []
         self._t = record.t
         number = record.channel
         if record.kind == CHUNK:
@@ -94,7 +98,7 @@ class Decoder:
 
     def finish(self) -> list[Event]:
         """Nothing more will come: lines held back are judged and open exchanges are emitted as they are."""
-        out: list[Event] = []
+        out, self._early = self._early, []
         self._speech.release(out, self._pipes.talk.conversation)
         still_open = self._web.finish(out, self._t) + self._pipes.talk.exchanges.still_open()
         for exchange in still_open:
@@ -168,7 +172,7 @@ class Decoder:
         """A channel that was open when this part began; the line it was in the middle of is not whole."""
         if isinstance(fields, dict) and str(number).isdecimal():
             offset = number_of(fields.get("offset")) or 0
-            channel = self._open([], int(number), fields, 0, offset)
+            channel = self._open(self._early, int(number), fields, 0, offset)
             channel.resume()
             self._channels[int(number)] = channel
 

@@ -66,6 +66,8 @@ class BodyChannel(Channel):
             self.flow.hang_up("client" if by_sender == (self.direction == "c2s") else "server", cuts=True)
         if self.direction == "c2s":
             self.flow.requests(out, [end])
+            if not complete:
+                self.flow.finish(out, record.t)
         else:
             self.flow.responses(out, [end])
             self.flow.finish(out, record.t)

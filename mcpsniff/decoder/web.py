@@ -39,6 +39,10 @@ KINDS: Final = frozenset({"tcp", "http-request", "http-response"})
 """The kinds of channels that carry HTTP."""
 
 
+BODIES_LIMIT: Final = 10_000
+"""Recorded bodies whose exchange is not over; beyond, the oldest exchange is taken to have no response."""
+
+
 class Web:
     """All HTTP of a capture."""
 
@@ -64,6 +68,10 @@ class Web:
             return TcpChannel(self, number, fields, offset)
         channel = BodyChannel(self, number, fields, offset)
         self._bodies[number] = channel
+        if len(self._bodies) > BODIES_LIMIT:
+            oldest = self._bodies.pop(next(iter(self._bodies)))
+            self._flows.pop(id(oldest.flow), None)
+            oldest.flow.finish(out, t)
         self._flows[id(channel.flow)] = channel.flow
         channel.begin(out, t)
         return channel
@@ -92,7 +100,7 @@ class Web:
                 self._talks.disconnect(wire.connection)
             if wire.is_over:
                 self._flows.pop(id(wire.flow), None)
-        elif channel.direction == "s2c":
+        elif channel.direction == "s2c" or not channel.flow.open:
             self._flows.pop(id(channel.flow), None)
             self._bodies.pop(channel.number, None)
             self._bodies.pop(-1 if channel.answers is None else channel.answers, None)

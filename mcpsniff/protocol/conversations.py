@@ -11,13 +11,13 @@ Tables are bounded: beyond LIVE_LIMIT the conversation that was quiet longest is
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urljoin
 from weakref import WeakValueDictionary
 
 from mcpsniff.protocol.conversation import Conversation
+from mcpsniff.protocol.endpoints import names_session, resolved
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.exchanges import Watch
 from mcpsniff.protocol.finished import SharedWindow
@@ -36,6 +36,8 @@ ENDED_LIMIT: Final = 10_000
 """Sessions that have ended and are still known by name."""
 LINGER_LIMIT: Final = 100
 """Sessions that have ended and are still known with all that happened in them."""
+NAMES_LIMIT: Final = 10
+"""Session ids of one conversation: a server may give a new one at each ``initialize`` in it."""
 CONNECTIONS_LIMIT: Final = 10_000
 """Connections whose latest conversation is known."""
 
@@ -155,7 +157,7 @@ class Conversations:
 
     def _guess(self, http: HttpExchange) -> WebTalk:
         """A message that names no conversation: that of its connection, else the latest one at its place."""
-        if http.session_id is None and _names_session(http.target):
+        if http.session_id is None and names_session(http.target):
             late = self._begin(http, joined_late=True)
             self._be_legacy(http, late, origin_form(http.target))
             return late
@@ -198,7 +200,7 @@ class Conversations:
         if http.talk is not None:
             http.tell("endpoint-not-first")
         talk = http.talk or self._begin(http)
-        self._be_legacy(http, talk, _resolved(http.target, value))
+        self._be_legacy(http, talk, resolved(http.target, value))
         self._join(http, talk)
 
     def over(self, http: HttpExchange, t: int) -> list[Exchange]:
@@ -236,7 +238,7 @@ class Conversations:
 
     def _begin(self, http: HttpExchange, *, joined_late: bool = False) -> WebTalk:
         conversation = None if joined_late else self._refused.pop(http.authority, None)
-        if conversation is None or conversation.is_served:
+        if conversation is None or conversation.is_served or conversation.joined_late:
             conversation = self._new(joined_late=joined_late)
         for place in self._places.values():
             if place.modern is conversation:
@@ -333,6 +335,8 @@ class Conversations:
         self._lingering.pop(key, None)
         if key not in talk.keys:
             talk.keys.append(key)
+            if len(talk.keys) > NAMES_LIMIT:
+                self._named.pop(talk.keys.pop(0), None)
 
     def _endpoint_key(self, http: HttpExchange) -> tuple[str, str]:
         return (http.authority, origin_form(http.target))
@@ -364,26 +368,5 @@ def _put[Key, Value](table: OrderedDict[Key, Value], key: Key, value: Value, lim
         table.popitem(last=False)
 
 
-def _names_session(target: str) -> bool:
-    """True for a target that looks like the endpoint of HTTP+SSE, whose query names the session."""
-    query = target.partition("?")[2].lower()
-    return query.startswith(("sessionid=", "session_id=")) or "&sessionid=" in query or "&session_id=" in query
-
-
-def _resolved(base: str, reference: str) -> str:
-    """Path and query of an endpoint, however it was spelt: what the client asks for."""
-    try:
-        found = urljoin("http://server" + origin_form(base), reference)
-    except ValueError:
-        return reference
-    return origin_form(found).partition("#")[0]
-
-
 def _accepts(http: HttpExchange) -> str:
     return (http.asks("accept") or "").lower()
-
-
-def exchanges_of(talks: Iterable[WebTalk]) -> list[Exchange]:
-    """All open exchanges of these conversations, in order of their requests."""
-    found = {exchange.request: exchange for talk in talks for exchange in talk.exchanges.still_open()}
-    return [found[number] for number in sorted(found)]

@@ -172,3 +172,73 @@ def test_B149_compressed_bodies_that_are_joined_cut_or_trailed(coded: bytes, sta
 
     assert [one.state for one in exchanges(events)] == [state]
     assert https(events)[0].flaws == ((flaw,) if flaw else ())
+
+
+# -- limits and forms --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_too_large_is_read_in_part_and_blamed_on_nobody() -> None:
+    text = '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"' + "x" * 5_000 + '"}]}}'
+    dialogue = played(
+        "@limit 300\n@open 2025-11-25 none\nC> POST /mcp $call(1)\nS> 200 " + text + "\n"
+        "C> POST /mcp $call(2)\nS> 200 STREAM\nS> EVENT " + text.replace('"id":1', '"id":2') + "\nS> END\n"
+    )
+    told = [message.frame for message in messages(dialogue.events) if "truncated" in message.flaws]
+
+    assert [(frame.framing, frame.size, len(frame.payload)) for frame in told] == [
+        ("body", len(text), 300),
+        ("sse", len(text), 300),
+    ]
+    assert outcomes(dialogue.events)[1:] == ["t 1 answered 3→3", "t 2 answered 4→4"]
+    assert codes(dialogue.events, ERROR, WARNING) == []
+
+
+def test_spans_of_a_chunked_body_name_each_chunk() -> None:
+    dialogue = played("C> POST /mcp $call(1)\n    Transfer-Encoding: chunked")
+    (message,) = messages(dialogue.events)
+    wire = b"".join(one.body for one in dialogue.records if one.kind == "chunk")
+
+    assert len(message.spans) == 2
+    assert b"".join(wire[span.start : span.stop] for span in message.spans) == message.raw
+
+
+def test_interim_responses_and_heads_are_no_answers() -> None:
+    events = played(
+        """
+        C> POST /mcp $call(1)
+            Expect: 100-continue
+        S| b"HTTP/1.1 100 Continue\\r\\n\\r\\n"
+        S> 200 $result(1)
+        C> HEAD /mcp
+        S| b"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\n"
+        C> POST /mcp $call(2)
+        S> 200 $result(2)
+        """
+    ).events
+
+    assert outcomes(events) == ["t 1 answered 1→1", "t 2 answered 3→3"]
+    assert [event.exchange.interim for event in https(events)] == [[100], [], []]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "is_message"),
+    [
+        ("application/json", '{"jsonrpc":"2.0","method":"x"}', True),
+        ("text/plain", '{"jsonrpc":"2.0","method":"x"}', True),
+        ("text/plain", ' [{"jsonrpc":"2.0","method":"x"}]', True),
+        ("application/json", '{"client_name":"x"}', True),
+        ("application/json", "{broken", True),
+        ("text/plain", '{"a":{"jsonrpc":"2.0"}}', False),
+        ("text/html", "<html>", False),
+        ("application/x-www-form-urlencoded", "grant_type=x", False),
+        ("application/json", " ", False),
+    ],
+)
+def test_which_bodies_are_messages(kind: str, body: str, is_message: bool) -> None:
+    """What is posted as JSON to where MCP is spoken ought to be a message; elsewhere it has to look like one."""
+    request = f"C> POST %s {body}\n    Content-Type: {kind}\n%s"
+    here = played(request % ("/mcp", "")).events
+    elsewhere = played(request % ("/register", "    Accept: */*")).events
+
+    assert bool(messages(here)) is is_message
+    assert bool(messages(elsewhere)) is ("jsonrpc" in body and is_message)

@@ -434,3 +434,31 @@ def test_bodies_recorded_with_their_heads_are_the_same_exchanges() -> None:
     )
     assert (http.exchange.authority, http.exchange.connection) == ("https://example.org", 4)
     assert [message.frame.spans for message in messages(events)] == [((0, 0, 40),), ((1, 0, 44),)]
+
+
+def test_a_recorded_response_that_goes_on_from_an_earlier_part() -> None:
+    head = {"start": "HTTP/2.0 200 OK", "headers": [["content-type", "text/event-stream"]], "authority": "h"}
+    channels = {"5": {"kind": "http-response", "dir": "s2c", "conn": 1, "of": 4, "meta": head, "offset": 70}}
+    header = Header("run", 2, "2026-11-29T10:00:00.000000Z", transport="forward", channels=channels)
+    said = [
+        Record(1, "chunk", 5, b'of it"}\n\ndata: {"jsonrpc":"2.0","method":"x"}\n\n'),
+        Record(2, "close", 5, {"how": "eof"}),
+    ]
+    events = decode(said, decoder=Decoder(header, joined_late=True))
+
+    assert [event.n for event in events if hasattr(event, "n")][:3] == [1, 2, 3]
+    assert [(message.method, message.frame.spans) for message in messages(events)] == [("x", ((5, 79, 117),))]
+    assert [event.state for event in https(events, last=False)] == ["streaming", "lost"]
+
+
+def test_a_recorded_request_without_a_response_is_over_when_it_broke_off() -> None:
+    ask = {"start": "POST /mcp HTTP/2.0", "headers": [["content-type", "application/json"]], "authority": "h"}
+    events = decode(
+        [
+            Record(1, "open", 0, {"kind": "http-request", "dir": "c2s", "conn": 4, "meta": ask}),
+            Record(2, "chunk", 0, b'{"jsonrpc":"2.0","id":1,'),
+            Record(3, "close", 0, {"how": "reset"}),
+        ]
+    )
+
+    assert [(event.state, event.ended_by) for event in https(events)] == [("aborted", "client")]
