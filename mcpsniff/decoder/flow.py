@@ -54,6 +54,8 @@ class Flow:
         """The exchanges that are not over, by number."""
         self.hung_up: str | None = None
         """``client``, ``server`` or ``mcpsniff``: who ended the connection first."""
+        self.is_torn = False
+        """True once bytes were lost: which parts belong to which exchange is not certain any more."""
         self._listener = listener
         self._connection = connection
         self._authority = authority
@@ -200,6 +202,12 @@ class Flow:
         open_body = self._asking if of_requests else self._answering
         if open_body is not None:
             open_body[1].gap()
+
+    def tear(self) -> None:
+        """Bytes are missing that may have been of heads."""
+        self.is_torn = True
+        for http in self.open.values():
+            http.is_torn = True
 
     def hang_up(self, by: str, *, cuts: bool) -> None:
         """One side ends the connection; ``cuts`` if that cuts a response that only the end would have delimited."""

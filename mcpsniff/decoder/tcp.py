@@ -52,11 +52,13 @@ class TcpChannel(Channel):
         self.wire.splitter.gap(self.number, size)
         self.wire.flow.gap(of_requests=self.direction == "c2s")
         if why != "secret":  # left out on purpose, from a body of OAuth
+            self.wire.flow.tear()
             self.web.lose()
 
     def resume(self) -> None:
         """See `Channel`."""
         self.is_resumed = True
+        self.wire.flow.tear()
 
     def inject(self, out: list[Event], t: int, data: bytes, by: str) -> None:
         """What ``by`` said in the server's place, without any recorded bytes."""

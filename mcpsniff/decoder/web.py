@@ -1,7 +1,6 @@
 """What HTTP exchanges mean: conversations, sessions, streams that are resumed, and the messages in all of them."""
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from itertools import chain
 from typing import Any, Final
 
@@ -93,6 +92,14 @@ class Web:
     def closed(self, out: list[Event], channel: TcpChannel | BodyChannel, close: Close, t: int) -> None:
         """A channel has ended."""
         self._emitter.tell(out, close, self._outside, t)
+        self._forget(channel)
+        if self._talks.is_torn:
+            self._settle()
+
+    def _settle(self) -> None:
+        self._talks.is_torn = any(flow.is_torn for flow in self._flows.values())
+
+    def _forget(self, channel: TcpChannel | BodyChannel) -> None:
         if isinstance(channel, TcpChannel):
             wire = channel.wire
             if wire.is_over and self._wires.get(wire.connection) is wire:
@@ -108,6 +115,7 @@ class Web:
     def lose(self) -> None:
         """Bytes are missing: they may have been of any conversation, and what follows may be taken for another's."""
         self._talks.lose()
+        self._settle()
         for talk in self._all_talks():
             for direction in ("c2s", "s2c"):
                 talk.exchanges.lose(direction)
@@ -287,7 +295,7 @@ class Web:
         facts = tuple(http.facts[http.told :])
         is_first, http.told, http.is_told = not http.is_told, len(http.facts), True
         by_now = (http.stream_kind, http.conversation, http.ended_by)
-        event = Http(http, state, copy(http.asked), copy(http.answered), facts, is_first, *by_now, why)
+        event = Http(http, state, http.asked.so_far(), http.answered.so_far(), facts, is_first, *by_now, why)
         self._emitter.tell(out, event, self._conversation(http), t)
 
     def _end(self, out: list[Event], ended: Iterable[Exchange], t: int) -> None:

@@ -59,6 +59,8 @@ class Conversations:
     def __init__(self, first: Conversation, watch: Watch) -> None:
         self.main = first
         """The conversation that the capture is mainly about: the first in which a server gave a result."""
+        self.is_torn = False
+        """True while a connection goes on of which bytes were lost: what is on it may be of a conversation that begins."""
         self.given_up: list[Exchange] = []
         """Exchanges that ended because a table was full; for whoever reads and clears it."""
         self._first = first
@@ -237,6 +239,7 @@ class Conversations:
     # -- beginnings ------------------------------------------------------------------------------------------------
 
     def _begin(self, http: HttpExchange, *, joined_late: bool = False) -> WebTalk:
+        joined_late = joined_late or self.is_torn
         conversation = None if joined_late else self._refused.pop(http.authority, None)
         if conversation is None or conversation.is_served or conversation.joined_late:
             conversation = self._new(joined_late=joined_late)

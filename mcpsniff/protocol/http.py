@@ -97,6 +97,11 @@ class Body:
     flaws: tuple[str, ...] = ()
     """Flaws of its framing and its coding."""
 
+    def so_far(self) -> "Body":
+        """What was seen by now, which does not change any more."""
+        counts = (self.wire, self.size, self.messages, self.events, self.primings, self.keep_alives)
+        return Body(*counts, self.is_over, self.is_complete, self.flaws)
+
 
 @dataclass(slots=True, eq=False)
 class Stream:
@@ -170,6 +175,8 @@ class HttpExchange:
     """How many of its facts were told."""
     resumes: Stream | None = None
     """The stream that the request asks to go on with, if it was seen."""
+    is_torn: bool = False
+    """True if bytes of its connection were lost before its end: what belongs to it is not certain."""
     talk: "WebTalk | None" = None
     """The conversation it belongs to, with what is open in it; None if it belongs to none."""
 

@@ -99,6 +99,7 @@ class HttpExchanges(Exchanges):
         exchange, http = message.link, message.http
         if exchange is not None and http is not None:
             exchange.http, exchange.connection = http.number, http.connection
+            exchange.unseen = http.is_torn
             if message.direction == "c2s":
                 http.requests += 1
                 self._carried.setdefault(http.number, []).append(exchange)

@@ -462,3 +462,14 @@ def test_a_recorded_request_without_a_response_is_over_when_it_broke_off() -> No
     )
 
     assert [(event.state, event.ended_by) for event in https(events)] == [("aborted", "client")]
+
+
+def test_an_event_of_an_exchange_says_what_was_known_when_it_was_told() -> None:
+    """The exchange itself goes on changing."""
+    dialogue = played("@sse\nC9> EOF")
+    begun, *_, ended = [event for event in https(dialogue.events, last=False) if event.exchange.number == 1]
+
+    assert (begun.state, begun.stream, begun.conversation, begun.answered.messages) == ("streaming", "get", None, 0)
+    assert (ended.state, ended.stream, ended.conversation, ended.answered.messages) == ("aborted", "legacy", 1, 1)
+    assert (begun.ended_by, ended.ended_by) == (None, "client")
+    assert begun.answered.wire < ended.answered.wire == begun.exchange.answered.wire
