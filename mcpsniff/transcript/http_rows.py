@@ -132,7 +132,7 @@ class HttpRows:
     def row(self, event: Http) -> Row:
         """The row of an HTTP exchange whose stream begins, or that is over."""
         http = event.exchange
-        row = Row(event.n, event.t, HTTP)
+        row = Row(event.n, event.t, HTTP, http=http.origin)
         row.conversation = self.marked(http.conversation)
         if event.state == UNDECODED:
             row.status, row.words, row.loud = NO_STATUS, (undecoded(event),), True

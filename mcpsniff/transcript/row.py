@@ -52,6 +52,8 @@ class Row:
     """Of an HTTP exchange: True if the title is of our own words, not the method."""
     status: str = ""
     """Of an HTTP exchange: the response's status, or what stands in its place."""
+    http: int | None = None
+    """Of an HTTP exchange: its number, or that of the one whose stream it goes on with."""
     connection: int | None = None
     """Of an HTTP exchange: the number of its connection."""
     odd: bool = False

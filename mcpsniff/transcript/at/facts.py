@@ -2,29 +2,23 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from mcpsniff.capture.records import Header
 from mcpsniff.checks import Finding
 from mcpsniff.protocol.by_revision import REVISION_FLAWS
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import Message
 from mcpsniff.transcript.at.found import Found
+from mcpsniff.transcript.at.http import Known, http_facts
 from mcpsniff.transcript.jsonl import FLAWS
 from mcpsniff.transcript.units import count, duration, moment
 from mcpsniff.wire.frames import Frame, Span
 
 _MEANINGS: Final = {name: meaning for *_, flaws in FLAWS for name, meaning in flaws.items()} | REVISION_FLAWS
 _WAYS: Final = {"c2s": "client to server", "s2c": "server to client"}
-
-
-class Known(NamedTuple):
-    """One thing that is known. ``value`` may be captured text, ``remark`` is our own."""
-
-    name: str
-    value: str
-    remark: str = ""
 
 
 def facts(found: Found, header: Header) -> Iterator[Known]:
@@ -42,12 +36,14 @@ def facts(found: Found, header: Header) -> Iterator[Known]:
         yield from _frame(found.frame)
     if found.exchange is not None:
         yield from _exchange(found.exchange)
+    if found.http is not None:
+        yield from http_facts(found.http, event if isinstance(event, Http) else None)
     if isinstance(event, Close):
         yield from _close(event)
     if isinstance(event, Note):
         yield Known("channel", "" if event.channel is None else str(event.channel))
         yield from (Known(name, str(value)[:200]) for name, value in list(event.fields.items())[:20])
-    if isinstance(event, Stderr | Close | Note) and event.spans:
+    if isinstance(event, Stderr | Close | Note | Http) and event.spans:
         yield Known("bytes", "", places(event.spans))
     flaws = found.message.flaws if found.message else getattr(found.frame or event, "flaws", ())
     for flaw in flaws:
@@ -88,6 +84,11 @@ def _frame(frame: Frame) -> Iterator[Known]:
         yield Known("coding", frame.coding)
     if frame.sse is not None:
         yield Known("event", frame.sse.event)
+        if frame.sse.id is not None:
+            yield Known("event id", frame.sse.id)
+        if frame.sse.retry is not None:
+            yield Known("retry", "", duration(frame.sse.retry * 1000))
+        yield from (Known("comment", comment) for comment in frame.sse.comments[:20])
     yield Known("bytes", "", places(frame.spans))
 
 

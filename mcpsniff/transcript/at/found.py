@@ -1,5 +1,6 @@
 """Find an event by its number, what belongs to its exchange, the findings on it, and its recorded bytes."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,6 +11,7 @@ from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.protocol.http import Http, HttpExchange
 from mcpsniff.protocol.message import Message
 from mcpsniff.transcript.jsonl import JsonLines
 from mcpsniff.transcript.rows import Row, RowBuilder
@@ -18,6 +20,8 @@ from mcpsniff.wire.frames import Frame, Span
 
 PROGRESS_SHOWN: Final = 200
 """Progress notifications of one exchange that are shown."""
+CARRIED: Final = 10_000
+"""HTTP exchanges of which it is known at one time which request they carried."""
 BYTES_KEPT: Final = 4 << 20
 """Recorded bytes of one event that are kept for showing them."""
 
@@ -35,6 +39,8 @@ class Found:
     frame: Frame | None = None
     message: Message | None = None
     exchange: Exchange | None = None
+    http: HttpExchange | None = None
+    """The HTTP exchange that it is, or that carried it."""
     members: dict[int, Row] = field(default_factory=dict)
     """The rows of its exchange, itself included, and of what it refers to, by their numbers, in order."""
     row: Row | None = None
@@ -61,6 +67,7 @@ def event_lines(source: Source, number: int, *, payload: bool, now_us: int | Non
     """
     found = find_event(source, number, now_us=now_us)
     wanted = _numbers(found) | found.members.keys()
+    number_of_http = None if found.http is None else found.http.number
     frames = {row.message.frame.n for row in found.members.values() if row.message is not None}
     if found.message is not None:
         frames.add(found.message.frame.n)
@@ -68,7 +75,8 @@ def event_lines(source: Source, number: int, *, payload: bool, now_us: int | Non
     for events in Session(source, now_us=now_us).events():
         for event in events:
             number_of = event.at if isinstance(event, Finding) else event.n
-            if number_of in wanted or number_of in frames or (_is_of(event, found)):
+            is_its_http = isinstance(event, Http) and event.exchange.number == number_of_http
+            if number_of in wanted or number_of in frames or is_its_http or _is_of(event, found):
                 yield lines.lines([event])
 
 
@@ -79,14 +87,22 @@ def _is_of(event: Event, found: Found) -> bool:
 def _first_look(source: Source, number: int, now_us: int | None) -> Found:
     """Find the event, its frame, its message and its exchange."""
     found: Found | None = None
+    carried: OrderedDict[int, Exchange | None] = OrderedDict()
     last = 0
     for events in Session(source, now_us=now_us).events():
         for event in events:
             if isinstance(event, Finding):
                 continue
             last = event.n
+            if isinstance(event, Message) and event.http is not None and event.direction == "c2s":
+                carried.setdefault(event.http.number, event.link)
+                if len(carried) > CARRIED:
+                    carried.popitem(last=False)
             if event.n == number:
                 found = _found(event)
+            elif found is not None and found.http is None and isinstance(event, Http):
+                if found.frame is not None and found.frame.http == event.exchange.number:
+                    found.http = event.exchange
             elif (
                 found is not None
                 and isinstance(found.event, Frame)
@@ -99,7 +115,9 @@ def _first_look(source: Source, number: int, now_us: int | None) -> Found:
         there = f"its numbers go from 1 to {last:,}" if last else "it has no events"
         raise NoSuchNumberError(f"there is no #{number} in this capture: {there}")
     if found.message is not None:
-        found.frame = found.message.frame
+        found.frame, found.http = found.message.frame, found.message.http
+    elif isinstance(found.event, Http):
+        found.exchange = carried.get(found.event.exchange.origin)
     return found
 
 
@@ -111,6 +129,8 @@ def _found(event: Event) -> Found:
         found.exchange = event
     elif isinstance(event, Frame):
         found.frame = event
+    elif isinstance(event, Http):
+        found.http = event.exchange
     return found
 
 
@@ -162,7 +182,8 @@ def _take(found: Found, row: Row) -> None:
             not is_progress or len(found.members) <= PROGRESS_SHOWN or itself
         )
     else:
-        belongs = itself or row.n == exchange.n
+        carried = row.http is not None and row.http == exchange.http and exchange.direction == "c2s"
+        belongs = itself or carried or row.n == exchange.n
     if belongs or row.n in _referred(found):
         found.members[row.n] = row
 

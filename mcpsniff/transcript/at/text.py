@@ -6,12 +6,16 @@ from mcpsniff.capture.records import Header
 from mcpsniff.checks import REGISTRY, Finding
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import INVALID
 from mcpsniff.transcript.at.facts import facts
 from mcpsniff.transcript.at.found import BYTES_KEPT, Found
 from mcpsniff.transcript.at.hexpane import hex_lines, odd_places
-from mcpsniff.transcript.layout import cells, fitted, flowed, wrapped
+from mcpsniff.transcript.at.http import heads
+from mcpsniff.transcript.http_words import bare_title
+from mcpsniff.transcript.layout import cells, fitted, flowed, hard_wrapped, length, wrapped
 from mcpsniff.transcript.payload import NONE, WHOLE, payload_lines
+from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.rows import BLANK
 from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.text import MARKS, NARROWEST, Print, TextTranscript, blamed
@@ -35,6 +39,7 @@ class EventPage:
         for known in facts(found, header):
             self._known(known.name, visible(known.value), visible(known.remark))
         self._payload(found)
+        self._heads(found)
         self._bytes(found)
         for finding in found.findings:
             self._finding(finding)
@@ -70,9 +75,25 @@ class EventPage:
             for text in wrapped(visible(found.event.text), self._width - 2):
                 self._print([("", "  "), ("stderr-text", text)])
 
+    def _heads(self, found: Found) -> None:
+        """Print the heads of the HTTP exchange, as they were recorded."""
+        if found.http is None:
+            return
+        for title, lines in heads(found.http):
+            self._heading(title)
+            for name, value in lines:
+                start: Line = [("name", f"{visible(name)}: ")] if name else []
+                room = max(self._width - 4 - length(start), 10)
+                first, *rest = hard_wrapped(visible(value), room)
+                self._print([("", "  "), *start, ("plain", first)])
+                for text in rest:
+                    self._print([("", "    "), ("plain", text)])
+
     def _bytes(self, found: Found) -> None:
         """Print the bytes in hexadecimal where they are no text, or where that is asked for."""
-        odd = [len(odd_places(data)) for _, data in found.pieces]
+        # In HTTP, lines end with CR LF as a matter of course.
+        texts = [data.replace(b"\r\n", b"\n") if found.http is not None else data for _, data in found.pieces]
+        odd = [len(odd_places(text)) for text in texts]
         if not found.pieces or not (self._hexadecimal or any(odd)):
             return
         what = (
@@ -128,13 +149,15 @@ def _title(found: Found) -> str:
     if found.message is not None:
         kind = found.message.kind
     else:
-        kinds = {Frame: "line", Exchange: "exchange", Stderr: "stderr", Close: "close", Note: "note"}
+        kinds = {Frame: "line", Exchange: "exchange", Http: "http", Stderr: "stderr", Close: "close", Note: "note"}
         kind = kinds.get(type(event), "event")
     said = ""
     if row is not None and row.kind != BLANK and row.title != kind and not isinstance(event, Stderr):
         said = " ".join(filter(None, (row.title, row.target)))
     if not said and found.exchange is not None:
         said = " ".join(filter(None, (found.exchange.method, found.exchange.target)))
+    if isinstance(event, Http):
+        said = " ".join(filter(None, (event.exchange.method, event.exchange.target)))
     if isinstance(event, Frame) and found.message is None:
-        kind = "blank line"
+        kind = "blank line" if event.sse is None else bare_title(event)
     return f"#{found.number} {kind}{f': {said}' if said else ''}"

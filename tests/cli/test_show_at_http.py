@@ -1,0 +1,122 @@
+"""`mcpsniff show --at N` of what passed over HTTP: both heads as they were recorded, and the bytes."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpsniff.capture.records import Record
+from mcpsniff.checks import Finding
+from mcpsniff.transcript.at import EventPage, find_event
+from mcpsniff.transcript.session import Session
+from mcpsniff.transcript.terminal import plain
+from tests.capture.capture_files import save
+from tests.cli.running import run
+from tests.transcript.http_sessions import OPEN_ONE, SESSION_ID, TROUBLE, call, hostile, records, result
+from tests.transcript.rendering import capture
+
+STREAMED = f"""\
+{OPEN_ONE}C> POST /mcp {call(1)}
+S> 200 STREAM
+S> EVENT id=a retry=500
+S> COMMENT still here
+S> EVENT id=b {result(1)}
+S> END
+C> POST /mcp {{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}}
+    Authorization: Bearer *******
+S> 202
+"""
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Any:
+    def show(number: int, *options: str, said: str | list[Record] = STREAMED) -> str:
+        path = save(tmp_path, "a.mcpcap", records(said) if isinstance(said, str) else said, transport="http")
+        ran = run("show", str(path), "--at", str(number), *options)
+        assert (ran.status, ran.err) == (0, "")
+        return str(ran.out)
+
+    return show
+
+
+def number_of(said: str, kind: str, place: int, tmp_path: Path) -> int:
+    """The number of the so-manieth event of a type."""
+    path = save(tmp_path, "b.mcpcap", records(said), transport="http")
+    events = [json.loads(line) for line in run("show", str(path), "--format", "json").out.splitlines()]
+    return int([event["n"] for event in events if event["type"] == kind][place])
+
+
+def test_a_message_shows_the_heads_of_what_carried_it(shown: Any, tmp_path: Path) -> None:
+    page = shown(number_of(STREAMED, "message", -2, tmp_path))
+    assert page.startswith("#16 response: tools/call echo\n")
+    assert "  http        exchange 3 on connection 0, conversation 1, the response to a POST\n" in page
+    assert "  event id    b\n" in page
+    request, response = page.split("\nHTTP request\n")[1].split("\n\nHTTP response, 1.0 ms later\n")
+    assert request.splitlines() == [
+        "  POST /mcp HTTP/1.1",
+        "  Host: 127.0.0.1:9000",
+        "  Accept: application/json, text/event-stream",
+        f"  Mcp-Session-Id: {SESSION_ID}",
+        "  MCP-Protocol-Version: 2025-11-25",
+        "  Content-Type: application/json",
+        f"  Content-Length: {len(call(1))}",
+    ]
+    assert response.startswith("  HTTP/1.1 200 OK\n  Content-Type: text/event-stream\n")
+    assert "\nBytes" not in page, "lines of HTTP end with CR LF as a matter of course"
+
+
+def test_an_exchange_of_http_tells_its_state_and_its_bodies(shown: Any, tmp_path: Path) -> None:
+    last = shown(number_of(STREAMED, "http", -2, tmp_path))
+    assert last.startswith("#18 http: POST /mcp\n")
+    assert "  state       complete: request and response are whole\n" in last
+    assert f"  asked       {len(call(1))} bytes, 1 message\n" in last
+    assert re.search(r"  answered    \d+ bytes, 1 message, 1 event, 1 priming event, 1 keep-alive\n", last)
+    assert re.search(r"  bytes       channel 0, byte \d+ up to \d+; channel 1, byte \d+ up to \d+\n", last)
+    assert "  exchange    of request #11: answered after 4.0 ms\n" in last
+    accepted = shown(number_of(STREAMED, "http", -1, tmp_path))
+    assert "  Authorization: Bearer *******\n" in accepted, "masked as it was recorded"
+
+
+def test_the_bytes_of_both_heads_are_there_in_hexadecimal(shown: Any, tmp_path: Path) -> None:
+    page = shown(number_of(STREAMED, "http", -1, tmp_path), "--hex")
+    assert "\nBytes (all of it)\n" in page
+    assert "|POST /mcp HTTP/1|" in page
+    assert "|HTTP/1.1 202 Acc|" in page
+
+
+def test_events_without_a_message_have_a_page(shown: Any) -> None:
+    assert shown(13).startswith("#13 priming event\n")
+    assert "  retry       500 ms\n" in shown(13)
+    keep_alive = shown(14)
+    assert keep_alive.startswith("#14 keep-alive\n")
+    assert "  comment     still here\n" in keep_alive
+    assert "\nHTTP response" in keep_alive
+
+
+def test_every_number_over_http_has_a_page() -> None:
+    source = capture(records(TROUBLE), transport="http")
+    source.keep()
+    numbers = [event.n for events in Session(source).events() for event in events if not isinstance(event, Finding)]
+    assert len(numbers) > 60
+    for number in numbers[::2]:
+        out: list[str] = []
+        EventPage(plain(out.append), 90).show(find_event(source, number), source.header)
+        assert out[0].startswith(f"#{number} ")
+        assert max(len(line) for line in out) <= 91
+
+
+def test_what_a_head_says_stays_text(shown: Any) -> None:
+    said = hostile("\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31mevil\x7f")
+    page = shown(1, said=said)
+    assert r"  Last-Event-ID: \x1b]52;c;ZXZpbA==\x07\x1b[2J" in page
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", page)
+
+
+def test_as_json_the_exchange_of_http_comes_along(shown: Any, tmp_path: Path) -> None:
+    number = number_of(STREAMED, "message", -2, tmp_path)
+    events = [json.loads(line) for line in shown(number, "--format", "json").splitlines()]
+    http = [event for event in events if event["type"] == "http"]
+    assert [event["state"] for event in http] == ["streaming", "complete"]
+    assert {event["number"] for event in http} == {3}
