@@ -441,6 +441,25 @@ def test_legacy_answers_come_on_the_stream_and_end_with_it() -> None:
     assert not [fact for message in messages(events) for fact in facts(message)]
 
 
+def test_modern_requests_over_http_and_sse_are_answered_on_its_stream() -> None:
+    """The Python SDK 2.x speaks 2026-07-28 over the old transport too, without the headers of the new one."""
+    events = played(
+        """
+        C> GET /sse
+        S> 200 STREAM
+        S> EVENT event=endpoint /messages?sessionId=1
+        C2> POST /messages?sessionId=1 $modern(1)
+            -Mcp-Method
+            -Mcp-Name
+        S2> 202 Accepted
+        S> EVENT $complete(1)
+        """
+    ).events
+
+    assert outcomes(events) == ["t 1 answered 2→1"]
+    assert codes(events, ERROR, WARNING) == []
+
+
 def test_an_initialize_that_looks_for_the_transport_is_no_fault() -> None:
     """POST, 405, GET, endpoint: the way of every client to a server of 2024-11-05."""
     events = played("C> POST /sse $initialize\nS> 405 Method Not Allowed\n@sse").events
