@@ -22,6 +22,7 @@ from tests.peers import reading
 from tests.peers.harness import (
     CLIENTS,
     NODE,
+    PEERS,
     SDK1,
     SDK2,
     SECONDS,
@@ -82,11 +83,9 @@ class Talk:
         return Plan(self.server, folder, transport, url, self.steps())
 
     def installed(self) -> bool:
-        return tool(CLIENTS[self.client][0]) and tool(server_command(self.server, self.way, 0)[0])
-
-
-def tool(program: str | Path) -> bool:
-    return shutil.which(str(program)) is not None
+        programs = [CLIENTS[self.client][0], server_command(self.server, self.way, 0)[0]]
+        sdk = not self.client.startswith("ts") or (PEERS / "node_modules").exists()
+        return sdk and all(shutil.which(program) for program in programs)
 
 
 def server_command(server: str, way: str, port: int) -> list[str]:
@@ -138,6 +137,8 @@ def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     )
     talks = [talk for talk in itertools.starmap(Talk, asked) if talk.installed()]
     folder = tmp_path_factory.mktemp("http")
+    if not talks:
+        return Held({}, {}, folder)
     with serving({(talk.server, talk.way) for talk in talks}, folder) as servers:
         direct = {talk: servers[talk.server, talk.way] for talk in talks}
         with relaying({talk.name: direct[talk] for talk in talks}, folder) as relays, ThreadPoolExecutor() as pool:
