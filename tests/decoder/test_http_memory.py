@@ -187,6 +187,7 @@ def test_nothing_is_kept_of_exchanges(kind: Callable[[Traffic, Iterable[int]], N
     assert len(traffic.decoder.finish()) <= 400
 
 
+@pytest.mark.timeout(600)
 def test_fifty_thousand_exchanges_in_one_session() -> None:
     """With the tables as they are, which 12,000 exchanges have filled."""
     traffic = Traffic(Runner([]))
