@@ -30,6 +30,7 @@ from mcpsniff.transcript.rows import Row  # noqa: E402
 from mcpsniff.transcript.session import Session, write  # noqa: E402
 from mcpsniff.transcript.terminal import plain  # noqa: E402
 from mcpsniff.transcript.text import TextTranscript  # noqa: E402
+from tests.capture.capture_files import storable  # noqa: E402
 from tests.dialogue import DialogueError, play  # noqa: E402
 
 EXCERPT_WIDTH = 96
@@ -41,12 +42,14 @@ class Sample(NamedTuple):
     name: str
     run: str
     started: str
-    argv: tuple[str, ...]
-    cwd: str
+    argv: tuple[str, ...] = ()
+    cwd: str = "/home/demo"
     label: str = ""
     """Its name, unless something else is given."""
     torn: int = 0
     """Bytes at its end that were never written."""
+    path: str = ""
+    """Over HTTP: where the server is spoken to."""
 
 
 SAMPLES = (
@@ -94,6 +97,9 @@ SAMPLES = (
         ("node", "builder.js"),
         "/home/demo/app",
     ),
+    Sample("weather-sse", "01KB7SAMP0000000000000000G", "2026-11-29T10:30:00.000000Z", path="/sse"),
+    Sample("notes", "01KB7SAMP0000000000000000H", "2026-11-29T10:35:00.000000Z", path="/mcp"),
+    Sample("rail-http", "01KB7SAMP0000000000000000J", "2026-11-29T10:40:00.000000Z", path="/mcp"),
 )
 
 
@@ -126,15 +132,17 @@ def _encoded(sample: Sample, records: list[Record]) -> bytes:
     header = {
         "run": sample.run,
         "started": sample.started,
-        "transport": "stdio",
+        "transport": "http" if sample.path else "stdio",
         "label": sample.label or sample.name,
-        "argv": list(sample.argv),
+        **({"argv": list(sample.argv)} if sample.argv else {}),
         "cwd": sample.cwd,
         "by": "captures/make.py",
     }
+    if sample.path:
+        header |= {"upstream": f"http://127.0.0.1:8000{sample.path}", "listen": f"http://127.0.0.1:9000{sample.path}"}
     written = BytesIO()
     writer = CaptureWriter(-1, f"{sample.name}.mcpcap", header, write=lambda _descriptor, data: written.write(data))
-    writer.append(records)
+    writer.append([storable(record) for record in records])
     data = written.getvalue()
     return data[: len(data) - sample.torn]
 

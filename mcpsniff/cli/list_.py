@@ -28,7 +28,7 @@ COLUMNS: Final = (
     Column("errors", 70, right=True),
     Column("worst finding", 80),
     Column("peers", 40, least=16, most=60),
-    Column("transport", 30, is_extra=True),
+    Column("transport", 30, least=9, most=60, is_extra=True),
     Column("started", 20, is_extra=True),
     Column("size", 19, right=True, is_extra=True),
     Column("capture", 10, is_extra=True),
@@ -100,13 +100,14 @@ def _when(one: Seen, now: float) -> str:
 
 def _row(one: Seen, now: float, *, versions: bool) -> list[Cell]:
     entry, digest = one.entry, one.digest
-    transport = entry.header.transport if entry.header else None
+    header = entry.header
+    transport = " → ".join(filter(None, (header.transport, header.upstream))) if header else ""
     parts = f" ({entry.parts} parts)" if entry.parts > 1 else ""
     return [
         ("method", visible(entry.label)),
         ("milestone" if not one.running else "latency", _when(one, now)),
         *_figures(one, digest, now, versions=versions),
-        ("remark", visible(transport or "")),
+        ("remark", visible(transport)),
         ("time", f"{entry.started.astimezone():%Y-%m-%d %H:%M:%S}"),
         ("size", size(entry.size)),
         ("remark", f"{visible(entry.name)}{parts}"),
@@ -141,7 +142,8 @@ def _peers(digest: Digest, *, versions: bool) -> str:
         " ".join(filter(None, peer if versions else peer[:1])) if peer else "?"
         for peer in (digest.client, digest.server)
     ]
-    return visible(" → ".join(shown_of))
+    more = f" and {digest.conversations - 1:,} more" if digest.conversations > 1 else ""
+    return visible(" → ".join(shown_of)) + more
 
 
 def _printer(*, long: bool) -> tuple[Any, int | None]:
@@ -176,6 +178,8 @@ def _json(one: Seen) -> bytes:
         "running": one.running,
         "transport": header.transport if header else None,
         "argv": list(header.argv) if header else None,
+        "upstream": header.upstream if header else None,
+        "listen": header.listen if header else None,
         "size": entry.size,
         "parts": entry.parts,
         "modified": _utc(datetime.fromtimestamp(entry.mtime, UTC)),

@@ -8,6 +8,7 @@ from mcpsniff.decoder import Decoder
 from mcpsniff.protocol.revisions import is_published
 from mcpsniff.transcript.session import Source
 from mcpsniff.transcript.summary import Summary
+from mcpsniff.transcript.talks import Talks
 
 LONGEST_NAME: Final = 200
 """Characters of a peer's name or version that are kept."""
@@ -20,7 +21,7 @@ class Digest(NamedTuple):
     """From the start of the recording to the latest event."""
     messages: int
     errors: int
-    """Calls that failed: answered with an error, or with a result that says ``isError``."""
+    """Calls that failed: answered with an error, with a result that says ``isError``, or refused by HTTP."""
     unanswered: int
     """Calls without an answer: cancelled, abandoned or still open."""
     findings: dict[str, int]
@@ -32,18 +33,21 @@ class Digest(NamedTuple):
     server: tuple[str, str] | None
     revision: str | None
     """The first published one that governed it, else one that was named."""
+    conversations: int = 1
+    """Over HTTP there may be several; client, server and revision are those of the first one with a result."""
 
     @classmethod
     def read(cls, value: Any) -> "Digest | None":
         """The digest that a list of its fields means, as JSON gives it back; None if it is none."""
         if not isinstance(value, list) or len(value) != len(cls._fields):
             return None
-        duration_us, messages, errors, unanswered, findings, worst, client, server, revision = value
+        duration_us, messages, errors, unanswered, findings, worst, client, server, revision, conversations = value
         numbers = (
             duration_us,
             messages,
             errors,
             unanswered,
+            conversations,
             *(findings.values() if isinstance(findings, dict) else ""),
         )
         if not (isinstance(findings, dict) and all(type(number) is int and number >= 0 for number in numbers)):
@@ -62,15 +66,18 @@ class Digest(NamedTuple):
             tuple(client) if client else None,
             tuple(server) if server else None,
             revision,
+            conversations,
         )
 
 
 def digest(source: Source) -> Digest:
     """Decode a capture and sum it up. Raises CaptureError as the source does."""
-    decoder, summary = Decoder(source.header, joined_late=source.joined_late), Summary()
+    decoder, summary, talks = Decoder(source.header, joined_late=source.joined_late), Summary(), Talks()
     revision = None
     for record in source.records():
-        summary.feed(decoder.feed(record))
+        events = decoder.feed(record)
+        summary.feed(events)
+        talks.feed(events)
         if revision is None and is_published(decoder.conversation.revision):
             revision = decoder.conversation.revision
     conversation = decoder.conversation
@@ -88,6 +95,7 @@ def digest(source: Source) -> Digest:
         client=_peer(conversation.client_info),
         server=_peer(conversation.server_info),
         revision=revision or conversation.revision,
+        conversations=max(talks.count, 1),
     )
 
 

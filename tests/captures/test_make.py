@@ -162,3 +162,37 @@ def test_an_excerpt_has_the_rows_that_are_asked_for() -> None:
     assert [line.split()[1] for line in lines if re.match(r" +\d", line)] == ["#9", "#11", "#14"]
     assert any("error MCP404 response-twice" in line for line in lines)
     assert max(map(len, lines)) <= 96
+
+
+def https(name: str) -> list[dict[str, Any]]:
+    return [event for event in events(name) if event["type"] == "http"]
+
+
+def test_weather_over_sse_is_healthy_and_probes_first() -> None:
+    assert not codes("weather-sse")
+    assert states("weather-sse") == {"abandoned": 1, "answered": 4}
+    first, opened, *posts, ended = https("weather-sse")
+    assert (first["method"], first["target"], first["status"]) == ("POST", "/sse", 405)
+    assert (opened["method"], opened["target"], opened["state"]) == ("GET", "/sse", "streaming")
+    assert {(post["method"], post["status"]) for post in posts} == {("POST", 202)}
+    assert len(posts) == 5
+    assert (ended["state"], ended["ended_by"]) == ("aborted", "client")
+    page = (FOLDER / "weather-sse.md").read_text(encoding="utf-8")
+    assert "- **transport:** `http` · HTTP+SSE" in page
+    assert "a transport probe" in page
+    assert "6 events · 2 keep-alives" in page
+
+
+def test_notes_resumes_its_stream() -> None:
+    assert not codes("notes")
+    assert states("notes") == {"answered": 4}
+    assert {event["stream"] for event in https("notes") if event["stream"]} == {"get", "post", "resumed"}
+    assert https("notes")[-2]["method"] == "DELETE"
+    page = (FOLDER / "notes.md").read_text(encoding="utf-8")
+    assert "resumes [#19](#n19) · after event `call-2`" in page
+
+
+def test_rail_is_cancelled_by_hanging_up() -> None:
+    assert not codes("rail-http")
+    assert states("rail-http") == {"answered": 3, "input-required": 1, "errored": 1, "cancelled": 1}
+    assert "cancels [#14](#n14)" in (FOLDER / "rail-http.md").read_text(encoding="utf-8")

@@ -20,7 +20,9 @@ from tests.capture.capture_files import encoded, save
 from tests.captures.samples import FOLDER, NAMES
 from tests.cli.listing import saved
 from tests.cli.running import on_terminal, run
+from tests.filter.sample_http import DIALOGUE
 from tests.sessions import records
+from tests.transcript.http_sessions import records as records_over_http
 
 EXPECTED = {
     "weather": (19, 1, None, ("zhushou", "weather")),
@@ -29,6 +31,9 @@ EXPECTED = {
     "torn": (8, 0, "MCP903", ("shell", "backup")),
     "modern": (15, 1, None, ("desk", "rail")),
     "faults": (24, 0, "MCP213", ("agent", "builder")),
+    "weather-sse": (11, 2, None, ("zhushou", "weather")),
+    "notes": (11, 0, None, ("desk", "notes")),
+    "rail-http": (14, 1, None, ("desk", "rail")),
 }
 
 
@@ -50,7 +55,8 @@ def test_the_samples_as_json() -> None:
         assert (entry["messages"], entry["errors"]) == (messages, errors), name
         assert (entry["worst"] or {"code": None})["code"] == worst
         assert (entry["client"]["name"], entry["server"]["name"]) == peers
-        assert (entry["running"], entry["problem"], entry["transport"]) == (False, None, "stdio")
+        transport = "http" if name in ("weather-sse", "notes", "rail-http") else "stdio"
+        assert (entry["running"], entry["problem"], entry["transport"]) == (False, None, transport)
     assert found["faults"]["findings"] == {"error": 6, "warning": 6}
     assert found["faults"]["unanswered"] == 4
     assert found["modern"]["revision"] == "2026-07-28"
@@ -58,6 +64,17 @@ def test_the_samples_as_json() -> None:
     assert found["weather"]["worst"] is None
     local = datetime.fromisoformat(found["weather"]["started_local"])
     assert local == datetime.fromisoformat(found["weather"]["started"])
+
+
+def test_a_capture_of_http_has_its_upstream_and_says_how_many_talked(tmp_path: Path) -> None:
+    ends = {"listen": "http://127.0.0.1:9000/mcp", "upstream": "http://127.0.0.1:8000/mcp"}
+    saved(tmp_path, "x", records=records_over_http(DIALOGUE), transport="http", **ends)
+    [entry] = listed(tmp_path)
+    assert (entry["transport"], entry["listen"], entry["upstream"]) == ("http", ends["listen"], ends["upstream"])
+    assert (entry["conversations"], entry["messages"], entry["errors"], entry["unanswered"]) == (2, 17, 3, 0)
+    assert (entry["client"], entry["revision"]) == ({"name": "c", "version": "1"}, "2024-11-05")
+    shown = run("list", "--long", "--dir", str(tmp_path)).out
+    assert "c 1 → s 1 and 1 more  http → http://127.0.0.1:8000/mcp  " in shown
 
 
 def test_local_times_are_of_this_place() -> None:
@@ -75,16 +92,9 @@ def test_a_pipe_gets_every_column() -> None:
     assert " ".join(title.split()) == columns
     assert len(lines) == len(NAMES)
     assert "zhushou 3.1.0 → weather 1.4.0" in lines[0]
-    assert "MCP213 error" in lines[-1]
-    assert (
-        len(
-            {
-                line.index("stdio") + cells(line[: line.index("stdio")]) - len(line[: line.index("stdio")])
-                for line in lines
-            }
-        )
-        == 1
-    )
+    assert "MCP213 error" in lines[NAMES.index("faults")]
+    starts = [re.split(r"  (?=stdio|http)", line)[0] for line in lines]
+    assert len({cells(start) for start in starts}) == 1
 
 
 @pytest.mark.parametrize("columns", [1, 20, 33, 40, 60, 80, 100, 160])
@@ -168,8 +178,8 @@ def test_what_was_read_is_remembered_privately(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     "damage",
-    [b"", b"{", b"[]", b"null", b'{"x":1}', b"\xff\x00", b"[" * 100_000, b"VALUE:1", b"VALUE:[1,2,3,4,{},0,0,0,0]",
-     b'VALUE:[1,2,3,4,{"error":"x"},null,null,null,null]', b'VALUE:[-1,2,3,4,{},null,null,null,null]'],
+    [b"", b"{", b"[]", b"null", b'{"x":1}', b"\xff\x00", b"[" * 100_000, b"VALUE:1", b"VALUE:[1,2,3,4,{},0,0,0,0,1]",
+     b'VALUE:[1,2,3,4,{"error":"x"},null,null,null,null,1]', b'VALUE:[-1,2,3,4,{},null,null,null,null,1]'],
 )  # fmt: skip
 def test_a_damaged_cache_costs_time_only(tmp_path: Path, damage: bytes) -> None:
     saved(tmp_path, "time", days=1)

@@ -23,6 +23,8 @@ from mcpsniff.transcript.units import count, size
 from mcpsniff.wire.frames import Frame
 
 _MARGIN: Final = 14
+_LEAST: Final = 10
+"""Cells that are the least for the value of a header beside its name."""
 
 
 class EventPage:
@@ -83,10 +85,14 @@ class EventPage:
             self._heading(title)
             for name, value in lines:
                 start: Line = [("name", f"{visible(name)}: ")] if name else []
-                room = max(self._width - 4 - length(start), 10)
-                first, *rest = hard_wrapped(visible(value), room)
-                self._print([("", "  "), *start, ("plain", first)])
-                for text in rest:
+                room = self._width - 2 - length(start)
+                if room < _LEAST:
+                    for text in hard_wrapped(start[0][1].rstrip(), self._width - 2):
+                        self._print([("", "  "), ("name", text)])
+                    start, room = [("", "  ")], self._width - 4
+                text, *rest = hard_wrapped(visible(value), room)
+                self._print([("", "  "), *start, ("plain", text)])
+                for text in hard_wrapped("".join(rest), self._width - 4) if rest else ():
                     self._print([("", "    "), ("plain", text)])
 
     def _bytes(self, found: Found) -> None:
