@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """What does `mcpsniff http` cost, quiet and with its live view, beside no relay at all?
 
-    python bench/http.py [--posts 3000] [--streams 200] [--exchanges 100000] [--json OUT]
+    python bench/http.py [--posts 6000] [--streams 200] [--exchanges 100000] [--json OUT]
 
 All ways to the server (tests/torture/http_fake_server.py; for what runs long bench/http_server.py) are open at the same
 time and take turns in short blocks, so that the noise of the machine hits all alike; only the ratios of one run mean
-anything. Linux (it reads /proc). The live view writes to a terminal, as it does for a user.
+anything. Linux (it reads /proc). The live view writes to a terminal, as it does for a user, and the client parses what
+it gets, as clients do.
 
-    post, p99    POSTs of 200 bytes, one after another on a connection that is kept: median and 99th percentile
+    post, p99    POSTs of 200 bytes, one after another on a connection that is kept: their median, and the 99th
+                 percentile within a block (the median of those of all blocks, so that a burst elsewhere counts once)
     new          the same with a connection for each
     event        milliseconds from the server's write of an event to its arrival
     20 MB        one response of that size
@@ -23,6 +25,7 @@ import contextlib
 import json
 import os
 import pty
+import selectors
 import socket
 import subprocess
 import sys
@@ -50,7 +53,7 @@ LIMITS = {
 
 PATIENCE = 30.0
 """Seconds for anything that has to happen."""
-BLOCK = 250
+BLOCK = 200
 """POSTs in a row before another way has its turn."""
 SESSION = 100
 """Exchanges of one session in the long run."""
@@ -68,7 +71,7 @@ class Client:
         self._session = ""
 
     def post(self, method: str, params: dict[str, object], number: int | None) -> float:
-        """Send a request, or a notification without ``number``; return the seconds until all of its answer is there."""
+        """Send a request, or a notification without ``number``; return the seconds until its answer has been read."""
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         if number is not None:
             message["id"] = number
@@ -96,19 +99,20 @@ class Client:
         request = head.encode() + body
         start = time.perf_counter()
         self._socket.sendall(request)
-        data = self._socket.recv(1 << 16)
+        data = bytearray(self._received())
         while (stop := data.find(b"\r\n\r\n")) < 0:
             data += self._received()
-        left = -(len(data) - stop - 4)
-        head = data[:stop].decode("latin-1")
-        for line in head.split("\r\n")[1:]:
+        size = 0
+        for line in data[:stop].decode("latin-1").split("\r\n")[1:]:
             name, _, value = line.partition(": ")
             if name == "Content-Length":
-                left += int(value)
+                size = int(value)
             elif name == "Mcp-Session-Id":
                 self._session = f"{line}\r\n"
-        while left > 0:
-            left -= len(self._received())
+        while len(data) < stop + 4 + size:
+            data += self._received()
+        if method == "POST" and size:
+            json.loads(data[stop + 4 :])
         return time.perf_counter() - start
 
     def _received(self) -> bytes:
@@ -210,13 +214,13 @@ def memory(pid: int | None, what: str = "VmRSS") -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(what)) / 1024
 
 
-def measure_posts(ways: list[Way], posts: int) -> dict[str, list[float]]:
-    """Return the seconds of all POSTs; the first ones of each block wake the processes up and do not count."""
+def measure_posts(ways: list[Way], posts: int) -> dict[str, list[list[float]]]:
+    """Return the seconds of all POSTs, by block; the first ones of each wake the processes up and do not count."""
     clients = [Client(way.port) for way in ways]
-    taken: dict[str, list[float]] = {way.name: [] for way in ways}
+    taken: dict[str, list[list[float]]] = {way.name: [] for way in ways}
     for first in range(0, posts, BLOCK):
         for way, client in zip(ways, clients, strict=True):
-            taken[way.name] += [client.call(first + number) for number in range(BLOCK)][5:]
+            taken[way.name].append([client.call(first + number) for number in range(BLOCK)][5:])
             way.rest()
     return taken
 
@@ -236,22 +240,26 @@ def measure_new(ways: list[Way], rounds: int = 20, block: int = 10) -> dict[str,
     return taken
 
 
-def measure_events(way: Way, events: int) -> list[float]:
-    """Return the seconds from the server's write of an event to its arrival here."""
-    delays = []
-    with socket.create_connection(("127.0.0.1", way.port), timeout=PATIENCE) as stream:
-        stream.sendall(GET)
-        data = b""
-        while len(delays) < events:
-            data += stream.recv(1 << 16)
-            now = time.monotonic()
-            *whole, data = data.split(b"\n\n")
-            sent = [event.partition(b'"t":')[2] for event in whole]
-            delays += [now - float(text.split(b"}")[0]) for text in sent if text]
-    return delays[5:]
+def measure_events(ways: list[Way], events: int) -> dict[str, list[float]]:
+    """Return the seconds from the server's write of an event to its arrival here, on one stream for each way."""
+    taken: dict[str, list[float]] = {way.name: [] for way in ways}
+    rest = dict.fromkeys(taken, b"")
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for way in ways:
+            stream = stack.enter_context(socket.create_connection(("127.0.0.1", way.port), timeout=PATIENCE))
+            stream.sendall(GET)
+            selector.register(stream, selectors.EVENT_READ, way.name)
+        while min(map(len, taken.values())) < events:
+            for key, _ in selector.select(PATIENCE):
+                data = rest[key.data] + key.fileobj.recv(1 << 16)
+                now = time.monotonic()
+                *whole, rest[key.data] = data.split(b"\n\n")
+                sent = [event.partition(b'"t":')[2] for event in whole]
+                taken[key.data] += [now - float(text.split(b"}")[0]) for text in sent if text]
+    return {name: delays[5:] for name, delays in taken.items()}
 
 
-def measure_big(ways: list[Way], rounds: int = 5) -> dict[str, list[float]]:
+def measure_big(ways: list[Way], rounds: int = 9) -> dict[str, list[float]]:
     """Return the seconds of responses of 20 MB."""
     taken: dict[str, list[float]] = {way.name: [] for way in ways}
     for number in range(rounds):
@@ -307,10 +315,15 @@ def measure_show(parts: list[str]) -> tuple[float, float, float]:
 def _computed(words: list[str]) -> tuple[float, float]:
     """Run a program; return the seconds that it has computed, and its peak MiB."""
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(REPO)})
-    _, status, usage = os.wait4(child.pid, 0)
+    peak = 0.0
+    while not (ended := os.wait4(child.pid, os.WNOHANG))[0]:  # its own account of memory begins with ours
+        with contextlib.suppress(OSError, StopIteration):
+            peak = memory(child.pid, "VmHWM")
+        time.sleep(0.02)
+    _, status, usage = ended
     if status:
         raise RuntimeError(f"{words[2]} ended with {os.waitstatus_to_exitcode(status)}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    return usage.ru_utime + usage.ru_stime, peak
 
 
 def compare(server: int, posts: int) -> dict[str, dict[str, float]]:
@@ -319,12 +332,10 @@ def compare(server: int, posts: int) -> dict[str, dict[str, float]]:
     results: dict[str, dict[str, float]] = {}
     try:
         kept, new, big = measure_posts(ways, posts), measure_new(ways), measure_big(ways)
-        for way in ways:
-            name = way.name
-            delays = measure_events(way, 150)
+        for name, delays in measure_events(ways, 500).items():
             results[name] = {
-                "post": median(kept[name]),
-                "p99": pct(kept[name], 0.99),
+                "post": median([seconds for block in kept[name] for seconds in block]),
+                "p99": median([pct(block, 0.99) for block in kept[name]]),
                 "new": median(new[name]),
                 "event": median(delays),
                 "event p99": pct(delays, 0.99),
@@ -386,7 +397,7 @@ def serving(*words: str) -> Iterator[int]:
 def main() -> int:
     """Measure and report; the exit status says whether the limits are kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--posts", type=int, default=3000)
+    parser.add_argument("--posts", type=int, default=6000)
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument("--exchanges", type=int, default=100_000)
     parser.add_argument("--json")
