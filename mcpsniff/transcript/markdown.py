@@ -162,7 +162,7 @@ def _fault(fault: Fault, mark: str) -> Iterable[str]:
     check = REGISTRY.get(first.code)
     times = f" ×{fault.count:,}" if fault.count > 1 else ""
     where = places(fault, lambda n: _link(n, mark))
-    summary = f". {markdown_text(check.summary)}" if check is not None and check.summary else ""
+    summary = f". {markdown_text(check.summary.replace('``', ''))}" if check is not None and check.summary else ""
     said = f": {markdown_code(first.text)}" if first.text else ""
     head = f"**{first.severity} {first.code}** {markdown_code(first.name)}{times}, by {blamed(first.blame)}"
     yield f"- {head}, {where}{said}{and_more(fault)}{summary}"

@@ -12,11 +12,13 @@ from mcpsniff.capture.records import Record
 from mcpsniff.transcript.html import assets
 from mcpsniff.transcript.payload import NONE, WHOLE
 from mcpsniff.transcript.pretty import pretty
+from tests.filter.sample_http import DIALOGUE, FIRST, SECOND
 from tests.html.chromium import Browser
 from tests.html.conftest import Opened
 from tests.html.pages import Elements, html
 from tests.sessions import OPENS, end, records
 from tests.transcript.golden import HEADER, SESSION
+from tests.transcript.http_sessions import records as records_over_http
 
 ROWS = """\
 0.001 | 2 | initialize | id 0 | 174 B [answered #4]
@@ -497,3 +499,44 @@ def test_the_page_does_not_depend_on_the_machine() -> None:
         assert html(SESSION, **HEADER) == html(SESSION, **HEADER)
     finally:
         os.environ.pop("TZ") if before is None else os.environ.update(TZ=before)
+
+
+def test_http_has_a_lane_of_its_own(opened: Opened) -> None:
+    browser = opened(records_over_http(DIALOGUE), transport="http")
+    lines = browser.js(READ_ROWS).splitlines()
+    for line in (
+        "0.002 | 3 | 405 | POST | /sse | a transport probe | conn 0 | 1.0 ms [refuses #2]",
+        f"0.005 | 6 | endpoint | /messages?sessionId={FIRST}",
+        "0.015 | 24 | end | stream #5 | 3 events | 1 keep-alive | by the client | 11.0 ms [stream #5]",
+        f"0.020 | 32 | [2] | initialize | HTTP 200 | session {SECOND} | id 0 | 148 B | 1.0 ms [answered #30]",
+        "0.635 | 52 | [2] | 200 | GET | /mcp | after event a1 | conn 2 | 1.0 ms [resumes #46]",
+    ):
+        assert line in lines
+    assert not browser.js("document.querySelector('#legend .web').parentNode.hidden")
+    assert "HTTP: 15 exchanges on 4 connections" in browser.js("document.getElementById('summary').innerText")
+    assert browser.js("document.querySelectorAll('#messages a a, summary a').length") == 0
+    browser.js("document.querySelector('canvas').focus()")
+    browser.press("Home")
+    told = browser.js("document.getElementById('told').textContent")
+    assert told.startswith("#2 initialize, id 0: abandoned after 1.0 ms"), "what HTTP refused has a bar, too"
+
+
+def test_without_http_there_is_no_word_of_it(opened: Opened) -> None:
+    browser = opened(SESSION, **HEADER)
+    assert browser.js("document.querySelector('#legend .web').parentNode.hidden")
+    assert "HTTP" not in browser.js("document.body.innerText")
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("status:405", [2, 3, 67]),
+        ("status:404", [28, 62, 64]),
+        ("kind:http status:404", [28]),
+        ("tool:echo", [17, 18, 20, 40, 42, 62, 64]),
+        ("robots or well-known", []),
+        ("oauth", [28]),
+    ],
+)
+def test_the_filter_of_the_page_knows_http(opened: Opened, text: str, numbers: list[int]) -> None:
+    assert narrow(opened(records_over_http(DIALOGUE), transport="http"), text) == numbers

@@ -62,7 +62,7 @@ def _fault(fault: Fault) -> str:
         parts.append(f"<p>{content(first.text)}{more}</p>")
     check = REGISTRY.get(first.code)
     if check is not None and check.summary:
-        parts.append(f"<p class=why>{content(check.summary)}</p>")
+        parts.append(f"<p class=why>{content(check.summary.replace('``', ''))}</p>")
     if fix := what_to_do(first):
         parts.append(f"<p class=fix>Fix: {content(fix)}</p>")
     return "".join(parts) + "</li>\n"
@@ -92,7 +92,7 @@ def summary_section(summary: Summary) -> Iterator[str]:
         sent.append(f"{count(summary.stderr_lines, 'line')} on stderr")
     yield f"<p>{content(', '.join(sent))}.</p>\n"
     for line in summary.http.lines():
-        yield f"<p>{content(line)}.</p>\n"
+        yield f"<p>{content(line.replace('event', 'Event', 1) if line.startswith('event') else line)}.</p>\n"
     if summary.methods:
         yield from _table(summary)
     yield from _requests(summary.refused_first, summary.refused, "refused with an HTTP status", summary.last_t)
