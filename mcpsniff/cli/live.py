@@ -66,6 +66,12 @@ def main(paths: Sequence[str]) -> int:
     except OSError as error:
         note(f"the live view ends: {error.strerror or error}")
         return 3
+    except Exception as error:
+        if os.environ.get("MCPSNIFF_DEBUG"):
+            raise
+        bug = "this is a bug in mcpsniff, please report it"
+        note(f"the live view ends; {bug}: {type(error).__name__}: {error} (MCPSNIFF_DEBUG=1 shows where)")
+        return 70
     return 0
 
 
