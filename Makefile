@@ -13,7 +13,7 @@ PYTEST_ARGS ?=
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 
-demo: venv  ## a recorded session with deliberate faults, and its annotated transcript
+demo: venv  ## two recorded sessions with deliberate faults, and their annotated transcripts
 	@$(BIN)/mcpsniff demo
 
 test: dev peers chromium  ## all tests, those with real clients, servers and a browser included

@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "list": ("mcpsniff.cli.list_", "List the captures."),
     "prune": ("mcpsniff.cli.prune", "Remove captures by age or number."),
     "explain": ("mcpsniff.cli.explain", "Explain a finding: what is wrong, why it matters, what to do."),
-    "demo": ("mcpsniff.cli.demo", "Record a short session with deliberate faults and show it."),
+    "demo": ("mcpsniff.cli.demo", "Record two short sessions with deliberate faults and show them."),
     "completion": ("mcpsniff.cli.completion", "Make the shell complete commands, options, labels and captures."),
 }
 """Name, module (its ``command`` is the click command) and the line in the overview."""
