@@ -15,7 +15,8 @@ from mcpsniff.capture.store import ENVIRONMENT, SUFFIX, Warn, bare_folder, captu
 from mcpsniff.errors import CaptureError
 
 _NAME = re.compile(r"(?P<label>.+)-\d{8}T\d{6}\.\d{3}Z-\d+(-\d+)?", re.DOTALL)
-_TRY: Final = "`mcpsniff stdio -- COMMAND` makes one"
+TRY: Final = "`mcpsniff stdio -- COMMAND` or `mcpsniff http URL` makes one"
+"""What makes a capture."""
 
 
 class Entry(NamedTuple):
@@ -118,7 +119,7 @@ def find(what: str | None, directory: str | None = None, *, warn: Warn = lambda 
     if what is None:
         if readable:
             return Found(readable[-1].path, len(readable))
-        raise CaptureError(f"there is no capture in {shown(folder)} yet: {_TRY}{_elsewhere(folder, directory)}")
+        raise CaptureError(f"there is no capture in {shown(folder)} yet: {TRY}{_elsewhere(folder, directory)}")
     for which, means in _meanings(what) if what else ():
         matches = [entry for entry in readable if means(entry)] or [entry for entry in entries if means(entry)]
         if matches:
@@ -160,7 +161,7 @@ def _suggestion(what: str, entries: list[Entry]) -> str:
     if near:
         return f"; did you mean {shown(near[0])}?"
     some = ", ".join(shown(label) for label in sorted(labels)[:8])
-    return f"; there are: {some}" if some else f"; it is empty: {_TRY}"
+    return f"; there are: {some}" if some else f"; it is empty: {TRY}"
 
 
 def _elsewhere(folder: str, directory: str | None) -> str:

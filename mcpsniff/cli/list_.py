@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from mcpsniff.capture.catalog import list_captures
+from mcpsniff.capture.catalog import TRY, list_captures
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.store import capture_folder
 from mcpsniff.cli.digests import AT_ONCE, Seen, look
@@ -59,7 +59,7 @@ def command(*, as_json: bool, everything: bool, long: bool, directory: str | Non
             sys.stdout.buffer.write(_json(one))
         return
     if not seen:
-        click.echo(f"There is no capture in {shown(folder)} yet: `mcpsniff stdio -- COMMAND` makes one.")
+        click.echo(f"There is no capture in {shown(folder)} yet: {TRY}.")
         return
     print_line, width = _printer(long=long)
     for text in [f"Captures in {shown(folder)}:"] if long else wrapped(f"Captures in {shown(folder)}:", width or 1000):

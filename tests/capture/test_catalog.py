@@ -135,7 +135,10 @@ def test_an_unknown_label_is_answered_with_the_nearest(folder: Path) -> None:
 def test_no_captures_at_all_says_how_to_make_one(tmp_path: Path, folder: Path) -> None:
     empty = str(tmp_path / "none")
     assert list_captures(empty) == []
-    with pytest.raises(CaptureError, match=f"there is no capture in {empty} yet: `mcpsniff stdio -- COMMAND` makes"):
+    with pytest.raises(
+        CaptureError,
+        match=f"there is no capture in {empty} yet: `mcpsniff stdio -- COMMAND` or `mcpsniff http URL` makes",
+    ):
         find(None, empty)
     with pytest.raises(CaptureError, match="it is empty"):
         find("x", empty)
