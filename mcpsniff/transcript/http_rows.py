@@ -133,7 +133,7 @@ class HttpRows:
         """The row of an HTTP exchange whose stream begins, or that is over."""
         http = event.exchange
         row = Row(event.n, event.t, HTTP, http=http.origin)
-        row.conversation = self.marked(http.conversation)
+        row.conversation = self.marked(event.conversation)
         if event.state == UNDECODED:
             row.status, row.words, row.loud = NO_STATUS, (undecoded(event),), True
         elif http.stream is not None and event.state != STREAMING:

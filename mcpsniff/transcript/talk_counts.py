@@ -52,8 +52,8 @@ class CountsByTalk:
 
     def http(self, event: Http) -> None:
         """Note where an HTTP exchange belongs."""
-        if event.exchange.conversation is not None:
-            self._at(event.n, event.exchange.conversation)
+        if event.conversation is not None:
+            self._at(event.n, event.conversation)
 
     def exchange(self, exchange: Exchange, *, failed: bool, unanswered: bool) -> None:
         """Count a request that has come to its end."""

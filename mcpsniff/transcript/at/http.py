@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from mcpsniff.protocol.http import HTTP_FACTS, HTTP_STATES, STREAM_KINDS, STREAMING, UNDECODED, Body, Http, HttpExchange
+from mcpsniff.protocol.http import HTTP_FACTS, HTTP_STATES, STREAM_KINDS, UNDECODED, Body, Http, HttpExchange
 from mcpsniff.transcript.http_words import counts, undecoded
 from mcpsniff.transcript.units import count, duration, moment
 from mcpsniff.wire.http1_parts import Head
@@ -30,8 +30,8 @@ def http_facts(http: HttpExchange, event: Http | None) -> Iterator[Known]:
     yield Known("state", "", f"{event.state}: {meaning}")
     if http.by is not None:
         yield Known("by", http.by, "the response is not of the server")
-    if event.state != STREAMING and http.ended_by in _ENDERS:
-        yield Known("ended by", "", _ENDERS[http.ended_by])
+    if event.ended_by in _ENDERS:
+        yield Known("ended by", "", _ENDERS[event.ended_by])
     if http.interim:
         yield Known("before it", "", ", ".join(map(str, http.interim)))
     for name, head, body in (("asked", http.request, event.asked), ("answered", http.response, event.answered)):

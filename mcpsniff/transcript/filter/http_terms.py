@@ -83,9 +83,8 @@ def stream(value: Value, _: Context) -> Term:
         return message.frame.sse is not None and message.http is not None and message.http.stream_kind == wanted
 
     def of_http(event: Http) -> bool:
-        exchange = event.exchange
-        if event.state == STREAMING and exchange.method == "GET" and exchange.talk is None:
+        if event.state == STREAMING and event.exchange.method == "GET" and event.conversation is None:
             return False  # its first event will tell whether it is one of HTTP+SSE
-        return exchange.stream_kind == wanted
+        return event.stream == wanted
 
     return Term({Message: of_message, Http: of_http})

@@ -231,8 +231,7 @@ def _conversation(value: Value, _: Context) -> Term:
         return wanted.holds(event.conversation)
 
     def of_http(event: Http) -> bool:
-        number = event.exchange.conversation
-        return number is not None and wanted.holds(number)
+        return event.conversation is not None and wanted.holds(event.conversation)
 
     return Term({Message: test, Exchange: test, Http: of_http}, late=False)
 
