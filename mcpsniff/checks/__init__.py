@@ -21,7 +21,7 @@ from typing import Any, Final
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import StillOpen, StillRunning
 from mcpsniff.protocol.exchanges import Exchange
-from mcpsniff.protocol.http import Http, NamedEvent
+from mcpsniff.protocol.http import Http, HttpExchange, NamedEvent
 from mcpsniff.protocol.message import RESPONSE, Message
 from mcpsniff.protocol.reading import TOO_DEEP
 from mcpsniff.protocol.revisions import METHODS, is_within
@@ -280,9 +280,13 @@ class Runner:
         unseen = bool(frame is not None and frame.flaws and not _UNSEEN.isdisjoint(frame.flaws)) or bool(
             isinstance(item, Message) and item.flaws and not _UNSEEN.isdisjoint(item.flaws)
         )
+        http = item.http if isinstance(item, Message) else getattr(item, "exchange", None)
+        is_torn = isinstance(http, HttpExchange) and http.is_torn
         for one in called:
             if one.code in ran or one.code in self._off or (unseen and not one.in_part):
                 continue
+            if is_torn and one.group == HTTP:
+                continue  # whose heads and bodies these are is not certain
             ran.add(one.code)
             if one.framing is not None and frame is not None and frame.framing != one.framing:
                 continue

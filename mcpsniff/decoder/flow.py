@@ -208,6 +208,8 @@ class Flow:
         self.is_torn = True
         for http in self.open.values():
             http.is_torn = True
+            if http.stream is not None:
+                http.stream.is_torn = True
 
     def hang_up(self, by: str, *, cuts: bool) -> None:
         """One side ends the connection; ``cuts`` if that cuts a response that only the end would have delimited."""
@@ -245,6 +247,7 @@ class Flow:
     def _new(self, request: Head | None, t: int) -> HttpExchange:
         number = self._listener.next_number()
         http = HttpExchange(number, self._connection, self._authority, request, t_request=t)
+        http.is_torn = self.is_torn
         self.open[number] = http
         return http
 

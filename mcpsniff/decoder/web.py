@@ -188,8 +188,9 @@ class Web:
     def _begin_stream(self, http: HttpExchange) -> None:
         stream = http.resumes
         if stream is None:
-            http.stream = Stream(http.number, POST if http.method == "POST" else GET)
+            http.stream = Stream(http.number, POST if http.method == "POST" else GET, is_torn=http.is_torn)
             return
+        stream.is_torn = http.is_torn = stream.is_torn or http.is_torn
         http.stream = stream
         http.resumed = True
         ended, wait = stream.ended_at, stream.retry_ms

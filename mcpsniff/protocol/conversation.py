@@ -70,6 +70,9 @@ class Conversation:
     is_shared = False
     """Over HTTP without a session: True if messages of several clients may have been taken for one conversation."""
 
+    _has_losses = False
+    """True once bytes were lost that may be of this conversation."""
+
     def __init__(self, number: int, *, joined_late: bool = False, over_http: bool = False) -> None:
         self.number = number
         self.joined_late = joined_late
@@ -152,7 +155,7 @@ class Conversation:
 
     def _before_work(self, message: Message) -> tuple[Fact, ...]:
         """A request of the client that does not wait for the handshake; a fault that goes on is told once."""
-        if self.era == MODERN_ERA or not is_working_request(message):
+        if self.era == MODERN_ERA or self._may_be_of_another() or not is_working_request(message):
             return ()
         if self.state == CLOSED:
             return () if self.early_requests else (Fact("before-initialize"),)
@@ -169,6 +172,10 @@ class Conversation:
             self.told_unconfirmed = True
             return (Fact("before-initialized"),)
         return () if self.unconfirmed_requests else (Fact("before-initialized"),)
+
+    def _may_be_of_another(self) -> bool:
+        """True where connections were seen in part: what is taken for this conversation may belong to another."""
+        return self.over_http and (self.joined_late or self._has_losses)
 
     def _after_close(self, message: Message) -> tuple[Fact, ...]:
         """A message on a stream that has ended, or to somebody who has left some time ago."""
@@ -199,6 +206,7 @@ class Conversation:
 
     def lose(self) -> None:
         """Bytes are missing from the capture: the opening, where it was not over, may have been among them."""
+        self._has_losses = True
         if self.state in (CLOSED, HANDSHAKE, FAILED):
             self.state = UNKNOWN
 

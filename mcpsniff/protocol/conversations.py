@@ -60,7 +60,7 @@ class Conversations:
         self.main = first
         """The conversation that the capture is mainly about: the first in which a server gave a result."""
         self.is_torn = False
-        """True while a connection goes on of which bytes were lost: what is on it may be of a conversation that begins."""
+        """True while a connection goes on of which bytes were lost: what it carries may be of any conversation."""
         self.given_up: list[Exchange] = []
         """Exchanges that ended because a table was full; for whoever reads and clears it."""
         self._first = first
@@ -273,7 +273,7 @@ class Conversations:
         if place.modern is None:
             place.modern = self._new()
         place.modern.be_modern()
-        exchanges = HttpExchanges(watch=self._watch)
+        exchanges = HttpExchanges(joined_late=http.is_torn, watch=self._watch)
         return WebTalk(place.modern, exchanges, http.authority, MODERN, self._events)
 
     def _make_room(self, t: int) -> None:

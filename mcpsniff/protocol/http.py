@@ -121,6 +121,8 @@ class Stream:
     """On a POST's stream: the latest message that answered one of its requests."""
     events: int = 0
     """Events with data so far."""
+    is_torn: bool = False
+    """True if bytes were lost on a connection that carried it."""
 
     @property
     def is_resumable(self) -> bool:

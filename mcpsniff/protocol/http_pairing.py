@@ -45,6 +45,13 @@ class HttpExchanges(Exchanges):
         self._carried: dict[int, list[Exchange]] = {}
         """The open requests of the client, by the HTTP exchange that carried them."""
         self._broadcasts = Broadcasts()
+        self._has_lost = joined_late
+        """True once bytes were lost that may be of this conversation: an answer may come on what was torn by it."""
+
+    def lose(self, direction: str) -> None:
+        """See `Exchanges`."""
+        super().lose(direction)
+        self._has_lost = True
 
     def responded(self, http: HttpExchange) -> None:
         """The response to a POST has begun."""
@@ -99,7 +106,7 @@ class HttpExchanges(Exchanges):
         exchange, http = message.link, message.http
         if exchange is not None and http is not None:
             exchange.http, exchange.connection = http.number, http.connection
-            exchange.unseen = http.is_torn
+            exchange.unseen = http.is_torn or self._has_lost
             if message.direction == "c2s":
                 http.requests += 1
                 self._carried.setdefault(http.number, []).append(exchange)

@@ -4,11 +4,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpsniff.capture.records import Header, Record
 from mcpsniff.checks import INFO
 from mcpsniff.decoder import Decoder, Event
 from mcpsniff.protocol.revisions import LEGACY, R_2025_03_26, R_2025_11_25
+from tests.decoder.told import recut
 from tests.dialogue import play
 from tests.sessions import decode, findings
 
@@ -218,18 +221,48 @@ def later_part(records: Sequence[Record], first: int) -> Header:
     return Header("01J00000000000000000000000", 2, "2026-11-29T10:00:00.000000Z", "http", channels=channels)
 
 
-@pytest.mark.parametrize("dialogue", SESSIONS.values(), ids=SESSIONS)
-def test_nothing_is_concluded_from_what_was_said_before_the_capture(dialogue: str) -> None:
-    records = play("@http\n" + dialogue, checks=[]).records
-    for first in range(1, len(records)):
-        decoder = Decoder(later_part(records, first), joined_late=True)
-        assert blamed(decode(records[first:], decoder=decoder)) == [], f"from record {first} on: {records[first]}"
+@pytest.fixture(scope="module")
+def said() -> dict[str, list[Record]]:
+    """What is recorded of each session."""
+    return {name: play("@http\n" + dialogue, checks=[]).records for name, dialogue in SESSIONS.items()}
 
 
-@pytest.mark.parametrize("dialogue", SESSIONS.values(), ids=SESSIONS)
-def test_nothing_is_concluded_from_what_the_recorder_lost(dialogue: str) -> None:
-    records = play("@http\n" + dialogue, checks=[]).records
-    for number, record in enumerate(records):
+def without(records: Sequence[Record], first: int, most: int) -> list[Record]:
+    """The records without up to ``most`` reads of one channel, beginning with record ``first``; gaps in their place."""
+    lost = [
+        number
+        for number in range(first, len(records))
+        if records[number].kind == "chunk" and records[number].channel == records[first].channel
+    ][:most]
+    gaps = {
+        number: records[number]._replace(kind="gap", body={"bytes": len(records[number].body), "why": "queue"})
+        for number in lost
+    }
+    return [gaps.get(number, record) for number, record in enumerate(records)]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_nothing_is_concluded_from_what_was_said_before_the_capture(name: str, said: dict[str, list[Record]]) -> None:
+    for first in range(1, len(said[name])):
+        decoder = Decoder(later_part(said[name], first), joined_late=True)
+        assert blamed(decode(said[name][first:], decoder=decoder)) == [], f"from record {first} on: {said[name][first]}"
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_nothing_is_concluded_from_what_the_recorder_lost(name: str, said: dict[str, list[Record]]) -> None:
+    for first, record in enumerate(said[name]):
         if record.kind == "chunk":
-            lost = Record(record.t, "gap", record.channel, {"bytes": len(record.body), "why": "queue"})
-            assert blamed(decode([*records[:number], lost, *records[number + 1 :]])) == [], f"without {record}"
+            assert blamed(decode(without(said[name], first, 1))) == [], f"without {record}"
+
+
+@given(st.sampled_from(list(SESSIONS)), st.sampled_from([1, 3, 7, 20, 60]), st.data())
+def test_nothing_is_concluded_from_any_bytes_that_are_missing(
+    said: dict[str, list[Record]], name: str, size: int, data: st.DataObject
+) -> None:
+    """The reads are short, so that a loss, or the beginning of the capture, falls anywhere into heads and bodies."""
+    records = list(recut(said[name], size))
+    first = data.draw(st.integers(1, len(records) - 1))
+    decoder = Decoder(later_part(records, first), joined_late=True)
+    assert blamed(decode(records[first:], decoder=decoder)) == []
+    if records[first].kind == "chunk":
+        assert blamed(decode(without(records, first, data.draw(st.integers(1, 9))))) == []
