@@ -51,7 +51,7 @@ def sse_data_not_json(message: Message, _: Conversation) -> Verdict:
     Each event carries one message; empty data is allowed, as a point to resume from. The SDK clients log a parse error
     and go on, so what was meant is lost. Raw line feeds in the data are fine if each line begins with ``data:``.
 
-    Fix: Write ``data: `` and one serialised message, then a blank line; send signs of life as comments.
+    Fix: After ``data:`` write one serialised message, then a blank line; send signs of life as comments.
     """
     if message.batch is not None:
         return f"an element of the array is no message: {quoted(message.raw)}"
