@@ -41,6 +41,8 @@ _FACTS: Final = {
 _MESSAGE_FACTS: Final = {
     "answer-on-get-stream": "not on a stream for answers",
     "answer-on-foreign-stream": "on the stream of another request",
+    "progress-on-foreign-stream": "on the stream of another request",
+    "on-two-streams": "on another stream, too",
     "after-response": "after the response",
     "answered-by-http": "names no request",
 }
