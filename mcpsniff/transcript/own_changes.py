@@ -39,7 +39,7 @@ class OwnChanges:
             address = text.splitlines()[0] if text else ""
             return "mcpsniff made the endpoint relative, so that the client does not go past it", address
         if text and not text.isspace() and " " not in text:
-            title = "mcpsniff puts the upstream's own name into the Host of requests; further ones are not listed"
+            title = "mcpsniff puts the upstream's own name into Host, as the upstream expects it (told once)"
             return (title, text) if self._is_new("host", text) else None
         return note_words(note)
 

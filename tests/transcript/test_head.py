@@ -86,3 +86,11 @@ def test_a_modern_server_is_known_by_its_answer() -> None:
     )
     assert "  server        rail 7\n" in shown
     assert "  server can    prompts\n" in shown
+
+
+def test_a_capture_in_parts_says_how_many(tmp_path: Path) -> None:
+    path = save(tmp_path, "a.mcpcap", records(*SAID[:2]))
+    save(tmp_path, "a.0002.mcpcap", records(*SAID[2:4])[3:], part=2)
+    out: list[str] = []
+    write(Session(open_capture(str(path))), TextTranscript(plain(out.append), 100))
+    assert out[2].split("  ")[-1] == "in 2 parts\n"

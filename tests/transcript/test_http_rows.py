@@ -159,7 +159,7 @@ def test_what_mcpsniff_changes_in_every_request_is_told_once() -> None:
     said.append(Record(9600, "mask", 0, {"start": 9, "length": 3, "what": "authorization", "fp": "00"}))
     shown = rows(said)
     assert [row for row in shown if "http │" not in row] == [
-        "#1 mcpsniff puts the upstream's own name into the Host of requests; further ones are not listed: api.test",
+        "#1 mcpsniff puts the upstream's own name into Host, as the upstream expects it (told once): api.test",
         "#5 3 bytes on channel 0 masked: authorization",
     ]
     assert "mcpsniff: changed 2 places on the way, masked 2 secrets in the capture (authorization)" in text(
