@@ -63,8 +63,8 @@ def command(
     one time line, each line with its label.
 
     EXPR is made of terms such as tool:echo, method:tools/*, kind:error, state:open, dir:s2c, id:7, code:MCP4,
-    severity:>=warning, latency:>500ms, size:>64k, t:10s..20s, n:12..40, text:"any words"; side by side all of them must
-    hold; there are or, not and brackets. docs/filter.md has them all.
+    severity:>=warning, latency:>500ms, size:>64k, t:10s..20s, n:12..40, status:4xx, text:"any words"; side by side all
+    of them must hold; there are or, not and brackets. docs/filter.md has them all.
     """
     if captures.count("-") > 1:
         raise UsageError("standard input can be read only once")
