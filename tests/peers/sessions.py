@@ -122,13 +122,15 @@ def everything_session(folder: Path) -> list[Step]:
         ("read", {"uri": document}),
         ("read", {"uri": text}),
         ("read", {"uri": "demo://resource/dynamic/blob/8"}),
-        ("read", {"uri": "demo://resource/dynamic/nothing"}),
         ("subscribe", {"uri": text}),
         ("unsubscribe", {"uri": text}),
         ("set_level", {"level": "error"}),
         ("ping", {}),
         ("call_and_cancel", {"name": "trigger-long-running-operation", "arguments": {"duration": 5, "steps": 2}}),
         call("echo", message="after the cancel"),
+        # The TypeScript SDK 1.x takes an error for a cut stream and resumes it a second later. Then this server sends all
+        # that came since, and an empty object for each event without data. So it is the last step.
+        ("read", {"uri": "demo://resource/dynamic/nothing"}),
     ]
 
 
