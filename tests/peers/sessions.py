@@ -128,8 +128,8 @@ def everything_session(folder: Path) -> list[Step]:
         ("ping", {}),
         ("call_and_cancel", {"name": "trigger-long-running-operation", "arguments": {"duration": 5, "steps": 2}}),
         call("echo", message="after the cancel"),
-        # The TypeScript SDK 1.x takes an error for a cut stream and resumes it a second later. Then this server sends all
-        # that came since, and an empty object for each event without data. So it is the last step.
+        # The TypeScript SDK 1.x takes an error for a cut stream and resumes it a second later. Then this server sends
+        # all that came since, and an empty object for each event without data. So it is the last step.
         ("read", {"uri": "demo://resource/dynamic/nothing"}),
     ]
 
