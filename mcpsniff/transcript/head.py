@@ -95,6 +95,7 @@ def _conversations(talks: Talks) -> Iterator[Entry]:
         ]
         for names in talk.names():
             yield Entry("conversation", " · ".join([f"{talk.number}: {names}", *filter(None, (told,)), *can]), lines=3)
+            can = []
     if talks.count > len(talks.named):
         yield Entry("", "", f"and {count(talks.count - len(talks.named), 'more conversation')}")
 

@@ -10,7 +10,7 @@ from typing import Final
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchange import CANCELLED, Exchange
 from mcpsniff.protocol.http import COMPLETE, LOST, OPEN, RESUMED, STREAMING, UNDECODED, Http, HttpExchange
-from mcpsniff.protocol.message import REQUEST, RESPONSE, Message
+from mcpsniff.protocol.message import NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.transcript.http_words import (
     ENDS,
     NO_STATUS,
@@ -102,8 +102,10 @@ class HttpRows:
         is_own = link is not None and link.direction == "c2s" and link.http == stream.origin
         if http.stream_kind == RESUMED:
             return ("resumed stream",) if is_own else (f"resumed stream{self._reference(' of ', stream.origin)}",)
+        if http.method == "POST" and is_own:
+            return () if message.kind == NOTIFICATION else ("POST stream",)  # where else would progress come
         if http.method == "POST":
-            return ("POST stream",) if is_own else (f"stream{self._reference(' of ', http.number)}",)
+            return (f"stream{self._reference(' of ', http.number)}",)
         opened = self._of(http.number).opened
         return (f"GET stream #{opened}" if opened is not None else "GET stream",)
 

@@ -44,7 +44,6 @@ _MESSAGE_FACTS: Final = {
     "progress-on-foreign-stream": "on the stream of another request",
     "on-two-streams": "on another stream, too",
     "after-response": "after the response",
-    "answered-by-http": "names no request",
 }
 _HUNG_UP: Final = {"client": "the client hung up", "server": "the server hung up"}
 _ENDED: Final = {"client": "by the client", "server": "cut off by the server"}

@@ -58,7 +58,8 @@ class Talk:
         known = self.conversation
         server = peer(known.server_info) or "?"
         if known.era != MODERN_ERA:
-            yield f"{peer(known.client_info) or '?'} → {server}, {known.revision or known.requested_revision or '?'}"
+            names = f"{peer(known.client_info) or '?'} → {server}"
+            yield ", ".join(filter(None, (names, known.revision or known.requested_revision)))
             return
         for (client, revision), requests in self.asked.items():
             yield ", ".join(filter(None, (f"{client} → {server}", revision, count(requests, "request"))))

@@ -28,6 +28,7 @@ STDERR_LINES: Final = 10
 """Lines of the transcript that one line of stderr takes at most, unless payloads are shown whole."""
 
 LONGEST_TARGET: Final = 60
+LONGEST_EVENT_ID: Final = 12
 SHORTEST_TARGET: Final = 24
 """Cells that the target of an HTTP request has at least, if it needs them, however much is said of it."""
 COLOURS: Final = 6
@@ -296,7 +297,7 @@ def _details(row: Row) -> Line:
     if row.remark and row.kind not in (CLOSE, NOTE):
         pieces.append(("remark", shortened(visible(row.remark), 500 if row.kind == HTTP else 80)))
     if row.event_id is not None:
-        event = shortened(visible(row.event_id), 24)
+        event = shortened(visible(row.event_id), LONGEST_EVENT_ID)
         pieces.append(("id", f"after event {event}" if row.is_after else f"event {event}"))
     if row.id is not None:
         pieces.append(("id", f"id {shortened(visible(row.id), 40)}"))

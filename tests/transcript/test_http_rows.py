@@ -41,8 +41,11 @@ def test_an_answer_in_the_body_needs_no_row_of_http() -> None:
 
 
 def test_an_answer_on_the_stream_of_its_post_needs_none_either() -> None:
-    said = rows(OPEN_ONE + f"C> POST /mcp {call(1)}\nS> 200 STREAM\nS> EVENT {result(1)}\nS> END")
-    assert said[-1] == "#14 ← tools/call echo  answered #11 · POST stream · id 1"
+    asked = call(1).replace('"name"', '"_meta":{"progressToken":1},"name"')
+    step = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'
+    said = rows(OPEN_ONE + f"C> POST /mcp {asked}\nS> 200 STREAM\nS> EVENT {step}\nS> EVENT {result(1)}\nS> END")
+    assert said[-2] == "#14 ← notifications/progress 1  1 · of #11"
+    assert said[-1] == "#16 ← tools/call echo  answered #11 · POST stream · id 1"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +222,7 @@ def test_requests_of_2026_07_28_are_named_together_by_client() -> None:
     said = "\n".join(["@http", "@modern", *lines, "S> 404 no", OPEN_ONE.replace("@http\n", "@version\n")])
     shown = text(records(said), width=160, style=NONE, transport="http")
     assert "  conversation  1: c 1 → ?, 2026-07-28, 3 requests · server can tools\n" in shown
-    assert "  conversation  1: z 9 → ?, 2026-07-28, 1 request · server can tools\n" in shown
+    assert "  conversation  1: z 9 → ?, 2026-07-28, 1 request\n" in shown
 
 
 def test_the_summary_counts_by_status_connection_and_stream() -> None:
