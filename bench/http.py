@@ -168,8 +168,8 @@ class Way:
         if (view := self.view) is None:
             return
         used = -1.0
-        while (now := _cpu(view)) != used:
-            used = now
+        while not self._has_read_all(view) or _cpu(view) != used:
+            used = _cpu(view)
             time.sleep(0.2)
 
     def stop(self) -> list[str]:
@@ -183,6 +183,16 @@ class Way:
     def remove(self) -> None:
         """Remove what it recorded."""
         subprocess.run(["rm", "-r", self.folder], check=True)
+
+    def _has_read_all(self, view: int) -> bool:
+        """Say whether the view is at the end of the capture's latest part."""
+        latest = max(Path(self.folder).glob("*.mcpcap"), key=lambda path: (len(path.name), path.name))
+        for entry in Path(f"/proc/{view}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.readlink() == latest:
+                    position = Path(f"/proc/{view}/fdinfo/{entry.name}").read_text().split()[1]
+                    return int(position) == latest.stat().st_size
+        return False
 
     def _answers(self) -> bool:
         with contextlib.suppress(OSError):
