@@ -17,7 +17,7 @@ LOOPBACK: "Final" = ("127.0.0.1", "::1")
 
 _NAMED = re.compile(r"([^=:/?#@\[\]]+)=(.*)", re.DOTALL)
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^#]*)(?:#.*)?", re.IGNORECASE)
-_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@]*)(?::([0-9]*))?", re.IGNORECASE)
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@]*)(?::([^\[\]:]*))?", re.IGNORECASE)
 _HOST = re.compile(r"[^\s%<>\"\\^`{|}\x00-\x20\x7f]+")
 _LARGEST_PORT: "Final" = 65535
 
@@ -112,9 +112,10 @@ def _authority(text: str, whole: str, *, default: int, lowest: int) -> tuple[str
     found = _AUTHORITY.fullmatch(text)
     if found is None or not _HOST.fullmatch(found[1]):
         raise UsageError(f"{shown(whole)} has no usable host")
-    port = int(found[2]) if found[2] else default
-    if not (found[2] == "" or lowest <= port <= _LARGEST_PORT):
-        raise UsageError(f"{shown(whole)}: there is no port {port}, they go from 1 to {_LARGEST_PORT}")
+    digits = found[2] or str(default)
+    port = int(digits) if re.fullmatch(r"0*[0-9]{1,5}", digits) else -1
+    if found[2] and not lowest <= port <= _LARGEST_PORT:
+        raise UsageError(f"{shown(whole)}: there is no port {shown(digits)}, they go from 1 to {_LARGEST_PORT}")
     host = found[1].strip("[]").lower()
     if host.isascii():
         return host, port
