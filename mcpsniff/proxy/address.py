@@ -10,6 +10,7 @@ from mcpsniff.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Final
 
 LOOPBACK: "Final" = ("127.0.0.1", "::1")
@@ -76,6 +77,24 @@ def parse_upstream(word: str) -> Upstream:
     if not target.isascii() or not target.isprintable() or " " in target:
         raise UsageError(f"{shown(text)} is no URL: its path or query holds what must be percent-encoded")
     return Upstream(safe_label(label) if label else None, host, port, target)
+
+
+def parse_upstreams(words: "Sequence[str]") -> "list[Upstream]":
+    """Read several, whose labels differ; those that only their paths tell apart are labelled with them, too.
+
+    Raises UsageError.
+    """
+    upstreams = [parse_upstream(word) for word in words]
+    derived = [each for each, word in zip(upstreams, words, strict=True) if not _NAMED.fullmatch(word)]
+    short = [upstream.label for upstream in derived]
+    for upstream in derived:
+        if short.count(upstream.label) > 1:
+            upstream.label = safe_label(f"{upstream.label}-{upstream.target.partition('?')[0]}")
+    labels = [upstream.label for upstream in upstreams]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise UsageError(f"{labels.count(label)} upstreams are called {label}: tell them apart by NAME=URL")
+    return upstreams
 
 
 def parse_listen(word: str) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.errors import UsageError
-from mcpsniff.proxy.address import parse_listen, parse_upstream
+from mcpsniff.proxy.address import parse_listen, parse_upstreams
 from mcpsniff.proxy.listener import Listener
 from mcpsniff.proxy.recording import Recording
 from mcpsniff.proxy.say import say
@@ -185,7 +185,7 @@ def _leave(number: int, _frame: object) -> None:
 
 def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Listener]":
     """Listen for each upstream. Raises UsageError."""
-    upstreams = [parse_upstream(word) for word in words]
+    upstreams = parse_upstreams(words)
     places = [parse_listen(word) for word in options["listen"]]
     if len(places) > len(upstreams):
         raise UsageError(f"{len(places)} times --listen for {len(upstreams)} upstream{'s' * (len(upstreams) > 1)}")

@@ -17,7 +17,7 @@ from mcpsniff.cli.options import HTTP, default, parse
 from mcpsniff.cli.sizes import in_bytes
 from mcpsniff.errors import UsageError
 from mcpsniff.proxy import recording
-from mcpsniff.proxy.address import parse_listen, parse_upstream
+from mcpsniff.proxy.address import parse_listen, parse_upstream, parse_upstreams
 from mcpsniff.proxy.recording import Recording
 from tests.cli.running import run
 from tests.proxy.relayed import Relay, Upstream, answer, get, post
@@ -95,6 +95,18 @@ def test_upstreams(word: str, url: str, label: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "labels"),
+    [
+        (["http://h:1/a", "http://h:2/a"], ["h-1", "h-2"]),
+        (["http://h:1/a", "http://h:1/b?c", "http://h:2"], ["h-1-a", "h-1-b", "h-2"]),
+        (["http://h:1", "http://h:1/b/c", "x=http://h:1"], ["h-1", "h-1-b-c", "x"]),
+    ],
+)
+def test_upstreams_at_one_port_are_told_apart_by_their_paths(words: list[str], labels: list[str]) -> None:
+    assert [upstream.label for upstream in parse_upstreams(words)] == labels
+
+
+@pytest.mark.parametrize(
     ("word", "place"),
     [
         ("127.0.0.1:9000", ("127.0.0.1", 9000)),
@@ -130,6 +142,12 @@ BAD = [
     (["http://a/\x1b[31m"], "percent-encoded"),
     ([SILENT, "--listen", "nonsense"], "HOST:PORT"),
     ([SILENT, "--listen", "::1:80"], "[::1]:9000"),
+    ([SILENT, "--listen", "127.0.0.1:80x"], "--listen 127.0.0.1:80x: there is no port 80x, they go from 1 to 65535"),
+    ([SILENT, "--listen", "127.0.0.1:\u0663"], "no port"),
+    ([f"a={SILENT}", "a=http://127.0.0.1:8"], "2 upstreams are called a: tell them apart by NAME=URL"),
+    (["my server=" + SILENT, "my-server=http://127.0.0.1:8"], "2 upstreams are called my-server"),
+    ([f"{SILENT}/mcp", f"{SILENT}/mcp?key=s3cret"], "2 upstreams are called 127.0.0.1-9-mcp"),
+    (["127.0.0.1-9=http://127.0.0.1:8", SILENT], "2 upstreams are called 127.0.0.1-9:"),
     ([SILENT, "--listen", ":1", "--listen", ":2"], "2 times --listen for 1 upstream"),
     ([SILENT, "--listen", "192.0.2.1:0"], "does not have that address"),
     ([SILENT, SILENT, "--label", "x"], "NAME=URL"),
