@@ -70,6 +70,11 @@ class Listener:
         """True if whoever connects would be connected to us again, and so on."""
         return self.dialler.is_loopback and self.upstream.port == self.socket.getsockname()[1]
 
+    def occupies(self, host: str, port: int) -> bool:
+        """Return True if nobody else can listen at ``port`` of the address ``host`` because of us."""
+        mine, taken = self.socket.getsockname()[:2]
+        return bool(port == taken and (host == mine or {host, mine} & UNSPECIFIED.keys()))
+
     def accept(self) -> bool:
         """Begin with the clients that wait; return False if the system has no room for them at the moment."""
         for _ in range(AT_ONCE):

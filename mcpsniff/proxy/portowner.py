@@ -7,12 +7,24 @@ import re
 from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.ends import spelled
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _LISTENS = "0A"
 
 
-def cannot_listen(host: str, port: int, error: OSError) -> str:
-    """Return in one sentence why we cannot listen there, and whom to ask."""
+def cannot_listen(host: str, port: int, error: OSError, ours: "Sequence[str]" = ()) -> str:
+    """Return in one sentence why we cannot listen there, and whom to ask.
+
+    ``ours`` are the labels of upstreams for which we listen there already.
+    """
     where = spelled((host, port))
+    if error.errno == errno.EADDRINUSE and ours:
+        return (
+            f"cannot listen at {shown(where)}: mcpsniff itself listens there for {ours[0]};"
+            " each upstream needs a port of its own"
+        )
     if error.errno == errno.EADDRINUSE:
         owner = _owner(port)
         by = f" by {owner}" if owner else f"; `lsof -nP -iTCP:{port} -sTCP:LISTEN` tells by whom"

@@ -199,11 +199,12 @@ def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Li
         try:
             listeners.append(Listener(upstream, host, port, keep_host=keep_host, allowed=options["allow_host"]))
         except OSError as error:
-            for listener in listeners:
-                listener.close()
             from mcpsniff.proxy.portowner import cannot_listen
 
-            raise UsageError(cannot_listen(host, port, error)) from None
+            ours = [listener.upstream.label for listener in listeners if listener.occupies(host, port)]
+            for listener in listeners:
+                listener.close()
+            raise UsageError(cannot_listen(host, port, error, ours)) from None
         if listeners[-1].is_its_own_upstream:
             raise UsageError(f"{shown(upstream.url)} is where mcpsniff itself is to listen")
     return listeners

@@ -184,6 +184,19 @@ def test_a_port_in_use_is_told_with_whom_to_ask(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_port_that_mcpsniff_itself_took_is_told_so(tmp_path: Path, host: str) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    places = ["--listen", f"{host}:{port}", "--listen", f":{port}"]
+    ran = run("http", f"a={SILENT}", "b=http://127.0.0.1:8", *places, "--dir", str(tmp_path / "captures"))
+    assert ran.status == 2
+    assert f"cannot listen at 127.0.0.1:{port}: mcpsniff itself listens there for a; each upstream needs" in ran.err
+    assert "lsof" not in ran.err
+    assert os.listdir(tmp_path) == []
+
+
 def test_it_does_not_relay_to_itself(tmp_path: Path) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
