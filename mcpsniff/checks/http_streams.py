@@ -54,7 +54,8 @@ def stream_duplicate(message: Message, _: Conversation) -> Verdict:
     """The same message comes on two streams of a session within a second.
 
     A server sends each message on one stream; a client that has several handles it twice otherwise. Two equal
-    notifications may also be two that say the same, so they are a warning; a request with the same id is an error.
+    notifications may also be two that say the same, so they are a warning, and nothing is said of those on the streams
+    of two POSTs; a request with the same id is an error.
 
     Fix: Choose one stream per message: that of the request it belongs to, else one GET stream.
     """

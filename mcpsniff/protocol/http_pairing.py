@@ -173,7 +173,7 @@ class HttpExchanges(Exchanges):
             message.facts += (Fact("progress-on-foreign-stream", exchange.request),)
         if stream.answered is not None and not self._carried.get(stream.origin):
             message.facts += (Fact("after-response", stream.answered),)
-        twice = self._broadcasts.see(message, stream)
+        twice = self._broadcasts.see(message, stream) if self.one_client else None
         if twice is not None:
             message.facts += (twice,)
 
