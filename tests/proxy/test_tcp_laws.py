@@ -59,7 +59,7 @@ class Stage:
         self.done = threading.Event()
         self.upstream = Upstream(self._serve)
         self.relay = Relay(folder, self.upstream.url, "--keep-secrets", "--rotate-size", "0")
-        self.relay.__enter__()
+        self.relay.addresses()
         self.footprint = self.relay.footprint()
         self.played = 0
 
@@ -80,7 +80,7 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     one = Stage(tmp_path_factory.mktemp("relay"))
-    with one.upstream:
+    with one.upstream, one.relay:
         yield one
         assert wait_for(lambda: one.relay.footprint() == one.footprint)
         assert one.relay.stop() == 0
