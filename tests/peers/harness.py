@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -25,6 +26,7 @@ SDK1 = REPO / ".env-sdk1" / "bin"
 SDK2 = REPO / ".env-sdk2" / "bin"
 RELAY = [sys.executable, "-m", "mcpsniff", "http"]
 SECONDS = 200
+PORTS = list(range(20_000, 30_000))
 START_SECONDS = 30
 STOP_SECONDS = 10
 
@@ -94,9 +96,13 @@ def blaming(events: list[dict[str, Any]]) -> list[str]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port to listen on, below those that systems give to clients: nobody gets it before the program that is to."""
+    while True:
+        port = random.choice(PORTS)
+        PORTS.remove(port)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager
