@@ -33,7 +33,6 @@ RUNS = {
     "0.2": ("conformance-0.2", ["--suite", "all"]),
     "0.2-2026-07-28": ("conformance-0.2", ["--suite", "all", "--spec-version", "2026-07-28"]),
 }
-every_run = pytest.mark.parametrize("run", RUNS)
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(4 * SECONDS)]
 
 Verdicts = dict[str, Counter[tuple[str, str]]]
@@ -80,7 +79,7 @@ def verdicts(run: str, url: str, folder: Path) -> Verdicts:
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server that implements what the scenarios ask for."""
     if not (SDK2 / "python").exists():
@@ -91,7 +90,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
 
 
-@pytest.fixture(scope="session", params=RUNS)
+@pytest.fixture(scope="module", params=RUNS)
 def outcome(request: pytest.FixtureRequest, server: str, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     run = request.param
     folder = tmp_path_factory.mktemp(f"conformance-{run}")
