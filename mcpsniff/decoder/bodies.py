@@ -14,6 +14,8 @@ from mcpsniff.wire.spans import CodedSpans, ExactSpans
 from mcpsniff.wire.sse import EventSplitter
 
 _BEGINNINGS: Final = (b"{", b"[", BYTE_ORDER_MARK)
+BEGINNING: Final = 2048
+"""Bytes of a body that is no message that are kept, its coding removed: what a refusal says for people."""
 
 
 class Reader(Protocol):
@@ -35,6 +37,10 @@ class Reader(Protocol):
     @property
     def flaws(self) -> tuple[str, ...]:
         """What was wrong with its coding."""
+
+    @property
+    def beginning(self) -> bytes:
+        """The first BEGINNING bytes of what was no frame, its coding removed; empty if a gap is in them."""
 
 
 def reader_of(head: Head, limit: int, is_message: Callable[[bytes], bool]) -> Reader:
@@ -100,6 +106,11 @@ class EventReader:
         """See `Reader`; ``unterminated`` if the stream ended inside an event."""
         return (*self._coded.flaws, UNTERMINATED) if self._is_torn else self._coded.flaws
 
+    @property
+    def beginning(self) -> bytes:
+        """See `Reader`; all of a stream is in frames."""
+        return b""
+
     def feed(self, part: Data) -> Sequence[Frame]:
         """See `Reader`."""
         self._splitter.channel = part.span.channel
@@ -139,6 +150,7 @@ class TextReader:
         self._keeps: bool | None = True if is_json else None
         """None until its first byte has come."""
         self._payload = bytearray()
+        self._beginning = b""
         self._t_first: int | None = None
         self._gapped = False
 
@@ -151,6 +163,11 @@ class TextReader:
     def flaws(self) -> tuple[str, ...]:
         """See `Reader`."""
         return self._coded.flaws
+
+    @property
+    def beginning(self) -> bytes:
+        """See `Reader`."""
+        return b"" if self._gapped else self._beginning
 
     def feed(self, part: Data) -> Sequence[Frame]:
         """See `Reader`."""
@@ -188,9 +205,12 @@ class TextReader:
             self._frame_flaws(payload, complete=complete),
             self._coded.coding,
         )
+        self._beginning = b""
         return (frame,)
 
     def _keep(self, data: bytes) -> None:
+        if len(self._beginning) < BEGINNING:
+            self._beginning += data[: BEGINNING - len(self._beginning)]
         if self._keeps is None:
             begins = (bytes(self._payload) + data[:64]).lstrip(JSON_WHITE_SPACE)
             if begins:

@@ -7,7 +7,7 @@ recorded as such. It tells a `Listener` what happens, in order.
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from mcpsniff.decoder.bodies import Reader, is_like_a_message, reader_of
+from mcpsniff.decoder.bodies import BEGINNING, Reader, is_like_a_message, reader_of
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.protocol.http import ABORTED, COMPLETE, LOST, UNDECODED, Body, HttpExchange, is_json_type, media_type
 from mcpsniff.wire.frames import GAP, Frame
@@ -164,6 +164,8 @@ class Flow:
             part = End(part.t, False, part.flaws, part.spans)
         frames = reader.end(part.t, complete=part.complete)
         _conclude(http.answered, part, reader)
+        if http.is_refused:
+            http.answered.beginning = reader.beginning
         for frame in frames:
             self._listener.said(out, http, frame)
         if head is not None and head.framing == TUNNEL:
@@ -187,7 +189,9 @@ class Flow:
         del self._waiting[key]
         http.by = by
         http.response, http.t_response = head, head.t_last
-        http.answered.wire = http.answered.size = sum(len(part.data) for part in parts if isinstance(part, Data))
+        body = b"".join(part.data for part in parts if isinstance(part, Data))
+        http.answered.wire = http.answered.size = len(body)
+        http.answered.beginning = body[:BEGINNING]
         http.answered.is_over = http.answered.is_complete = True
         self._listener.responded(out, http)
         self._settle(out, http, head.t_last)

@@ -5,6 +5,7 @@ where a stream is not offered, the POST and GET of a client that looks for the t
 changes until it is over; what a decoder emits is an `Http`, which does not.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -75,6 +76,10 @@ HTTP_MESSAGE_FACTS: Final = {
 """What is true of a message because of the HTTP exchange that carried it."""
 
 
+_CONTROLS: Final = re.compile("[\\x00-\\x08\\x0e-\\x1f\\x7f-\\x9f]")
+"""Control characters but white space: where they are many, it is no text."""
+
+
 @dataclass(slots=True)
 class Body:
     """What was seen of one body."""
@@ -96,11 +101,23 @@ class Body:
     """True if it came to its end."""
     flaws: tuple[str, ...] = ()
     """Flaws of its framing and its coding."""
+    beginning: bytes = b""
+    """Of a response that refuses and carries no message: its first bytes, as people are to read them."""
 
     def so_far(self) -> "Body":
         """What was seen by now, which does not change any more."""
         counts = (self.wire, self.size, self.messages, self.events, self.primings, self.keep_alives)
-        return Body(*counts, self.is_over, self.is_complete, self.flaws)
+        return Body(*counts, self.is_over, self.is_complete, self.flaws, self.beginning)
+
+    @property
+    def text(self) -> str:
+        """Its beginning as text; empty if it is no text. What is left of a character that was cut is left out."""
+        try:
+            text = self.beginning.decode()
+        except UnicodeDecodeError as error:
+            is_cut = self.size > len(self.beginning) and error.start >= len(self.beginning) - 3
+            text = self.beginning[: error.start].decode() if is_cut else self.beginning.decode("latin-1")
+        return "" if len(_CONTROLS.findall(text)) * 8 > len(text) else text.strip()
 
 
 @dataclass(slots=True, eq=False)

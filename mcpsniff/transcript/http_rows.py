@@ -35,6 +35,10 @@ KNOWN_LIMIT: Final = 10_000
 """HTTP exchanges of which it is remembered which messages they carried."""
 LONGEST: Final = 1000
 """Characters of a captured text on a row."""
+SHORT: Final = 160
+"""Characters of the body of a refusal that stand on its row."""
+_SAY_NOTHING: Final = ("not found", "method not allowed")
+"""Bodies of refusals that MCP foresees; they say no more than the status."""
 KINDS_LIMIT: Final = 100
 """Kinds of events without a message that are told apart on one stream; of each the first has a row."""
 
@@ -163,6 +167,8 @@ class HttpRows:
         if http.by is not None:
             pending = self._changes.take_answer()
             row.remark = "" if pending is None else pending[1][1]
+        else:
+            self._say_why(row, event)
         if event.state == STREAMING and http.last_event_id is not None:
             row.event_id, row.is_after = http.last_event_id, True
         until = http.t_response if http.t_response is not None else event.t
@@ -171,6 +177,17 @@ class HttpRows:
             self._refused[http.authority, http.path] = event.n
             if len(self._refused) > KNOWN_LIMIT:
                 self._refused.popitem(last=False)
+
+    def _say_why(self, row: Row, event: Http) -> None:
+        """Add what the body of a refusal says: on the row if it is a short line, else for below it."""
+        text, response = event.answered.text, event.exchange.response
+        reason = "" if response is None else response.reason
+        if not text or (not row.odd and text.casefold() in (reason.casefold(), *_SAY_NOTHING)):
+            return
+        if row.remark or len(text) > SHORT or "\n" in text or "\r" in text:
+            row.body = event.answered
+        else:
+            row.remark = text
 
     def _beginning(self, event: Http) -> list[str]:
         """What to say when a stream begins."""

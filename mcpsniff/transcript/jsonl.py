@@ -146,7 +146,7 @@ def _half(head: Head | None, body: Body) -> dict[str, Any] | None:
     """A request or a response."""
     if head is None:
         return None
-    return {
+    fields = {
         "start": head.start_line.decode("latin-1"),
         "headers": head.headers,
         "size": body.wire,
@@ -154,6 +154,9 @@ def _half(head: Head | None, body: Body) -> dict[str, Any] | None:
         "messages": body.messages,
         "t_us": head.t_last,
     }
+    if text := body.text:
+        fields["text"] = text
+    return fields
 
 
 def _finding(finding: Finding) -> bytes:

@@ -16,7 +16,7 @@ from mcpsniff.transcript.advice import what_to_do
 from mcpsniff.transcript.closing import and_more, closing_lines, places
 from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.layout import clipped
-from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
+from mcpsniff.transcript.payload import FOLDED, Style, body_lines, payload_lines
 from mcpsniff.transcript.pretty import NOTE as PAYLOAD_NOTE
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
@@ -93,6 +93,9 @@ class MarkdownPage:
             if lines:
                 self._write("")
                 self._block(lines, "text" if row.kind == "invalid" or noted else "json")
+        if row.body is not None and (laid_out := list(body_lines(row.body, self._style, WIDTH, how=""))):
+            self._write("")
+            self._block([_plain(line) for line in laid_out], "text")
         for finding in row.findings:
             self._write("")
             self._write(_finding_line(finding))

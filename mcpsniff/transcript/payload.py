@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
+from mcpsniff.protocol.http import Body
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, RESPONSE, Message
 from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.reading import NOT_JSON
@@ -17,6 +18,8 @@ FOLD: Final = 12
 """Lines of a payload that are shown when it is folded."""
 SPARED: Final = 3
 """So few lines more are not worth folding."""
+BODY_FOLD: Final = 6
+"""Lines of the body of a refusal that are shown when it is folded."""
 COUNTED: Final = 256 * 1024
 """Characters up to which the lines that are folded away are counted."""
 
@@ -63,6 +66,21 @@ def payload_lines(message: Message, style: Style, width: int, how: str = HOW_TO_
         yield from _folded((piece for line in lines for piece in hanging(line, width)), hint, how, width + 2)
     if TRUNCATED in message.frame.flaws:
         yield from ([(NOTE, part)] for part in wrapped(_kept(message.frame), width + 2))
+
+
+def body_lines(body: Body, style: Style, width: int, how: str = HOW_TO_UNFOLD) -> Iterator[Line]:
+    """The lines that show the text of a refusal's body, without blank ones; ``how`` as in `payload_lines`."""
+    if not style.shown:
+        return
+    lines = [line for text in body.text.expandtabs(4).splitlines() if text.strip() for line in _raw(text, width)]
+    shown = lines if style.whole or len(lines) <= BODY_FOLD + 1 else lines[:BODY_FOLD]
+    yield from shown
+    if len(shown) < len(lines):
+        hint = f"… {count(len(lines) - len(shown), 'more line')}{f'; {how} all' if how else ''}"
+        yield from ([(NOTE, part)] for part in wrapped(hint, width))
+    elif body.size > len(body.beginning):
+        kept = f"… mcpsniff kept the first {len(body.beginning):,} of {body.size:,} bytes; the capture carries all"
+        yield from ([(NOTE, part)] for part in wrapped(kept, width))
 
 
 def _hint(characters: int, how: str, *, in_part: bool) -> str:

@@ -5,6 +5,7 @@ from typing import Final
 
 from mcpsniff.checks import Finding
 from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.protocol.http import Body
 from mcpsniff.protocol.message import Message
 
 BLANK: Final = "blank"
@@ -56,6 +57,8 @@ class Row:
     """Of an HTTP exchange: its number, or that of the one whose stream it goes on with."""
     connection: int | None = None
     """Of an HTTP exchange: the number of its connection."""
+    body: Body | None = None
+    """Of a refusal: its body, where that says more than has room on the row."""
     odd: bool = False
     """True for an HTTP exchange at which one may want to look twice."""
     ended: list[Exchange] = field(default_factory=list)

@@ -11,7 +11,7 @@ from mcpsniff.checks import Finding
 from mcpsniff.transcript.advice import what_to_do
 from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.layout import cells, clipped, cut, fitted, flowed, hard_wrapped, length, wrapped
-from mcpsniff.transcript.payload import FOLDED, Style, payload_lines
+from mcpsniff.transcript.payload import FOLDED, Style, body_lines, payload_lines
 from mcpsniff.transcript.pretty import Line, Segment
 from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened, visible
@@ -107,6 +107,9 @@ class TextTranscript:
             self._wide_row(row, title, details)
         if row.message is not None:
             for line in payload_lines(row.message, self._style, self.width - self._margin - 2):
+                self._print([("", " " * self._margin), *line])
+        if row.body is not None:
+            for line in body_lines(row.body, self._style, self.width - self._margin - 2):
                 self._print([("", " " * self._margin), *line])
         for finding in row.findings:
             self.finding(finding)

@@ -55,7 +55,7 @@ def test_an_answer_on_the_stream_of_its_post_needs_none_either() -> None:
         ("C> DELETE /mcp\nS> 200", "200 DELETE /mcp  ends the session  conn 0"),
         ("C> DELETE /mcp\nS> 204", "204 DELETE /mcp  ends the session  conn 0"),
         ("C> DELETE /mcp\nS> 405", "405 DELETE /mcp  lets no client end a session  conn 0"),
-        ("C> GET /robots.txt\nS> 404 no", "404 GET /robots.txt  conn 0"),
+        ("C> GET /robots.txt\nS> 404 no", "404 GET /robots.txt  no  conn 0"),
         (
             "C> GET /.well-known/oauth-authorization-server\nS> 200 {}",
             "200 GET /.well-known/oauth-authorization-server  OAuth discovery  conn 0",
@@ -88,11 +88,11 @@ def test_a_request_without_a_message(said: str, row: str) -> None:
 def test_a_refused_attempt_to_open_is_a_probe_and_the_stream_after_it_says_so() -> None:
     said = 'C> POST /sse {"jsonrpc":"2.0","id":0,"method":"initialize"}\nS> 404 no\nC> GET /sse\nS> 200 STREAM'
     assert http(said) == [
-        "404 POST /sse  refuses #2 · a transport probe  conn 0",
+        "404 POST /sse  refuses #2 · a transport probe · no  conn 0",
         "200 GET /sse  event stream · after the probe #3  conn 0",
     ]
     discover = '@version 2026-07-28\nC> POST /mcp {"jsonrpc":"2.0","id":0,"method":"server/discover"}\nS> 404 no'
-    assert http(discover) == ["404 POST /mcp  refuses #2 · a probe for a revision  conn 0"]
+    assert http(discover) == ["404 POST /mcp  refuses #2 · a probe for a revision · no  conn 0"]
 
 
 def test_whoever_is_not_let_in_has_probed_nothing() -> None:

@@ -14,7 +14,7 @@ from mcpsniff.transcript.at.hexpane import hex_lines, odd_places
 from mcpsniff.transcript.at.http import heads
 from mcpsniff.transcript.http_words import bare_title
 from mcpsniff.transcript.layout import cells, fitted, flowed, hard_wrapped, length, wrapped
-from mcpsniff.transcript.payload import NONE, WHOLE, payload_lines
+from mcpsniff.transcript.payload import NONE, WHOLE, body_lines, payload_lines
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.rows import BLANK
 from mcpsniff.transcript.safe import visible
@@ -42,6 +42,7 @@ class EventPage:
             self._known(known.name, visible(known.value), visible(known.remark))
         self._payload(found)
         self._heads(found)
+        self._refusal(found)
         self._bytes(found)
         for finding in found.findings:
             self._finding(finding)
@@ -94,6 +95,15 @@ class EventPage:
                 self._print([("", "  "), *start, ("plain", text)])
                 for text in hard_wrapped("".join(rest), self._width - 4) if rest else ():
                     self._print([("", "    "), ("plain", text)])
+
+    def _refusal(self, found: Found) -> None:
+        """Print what the body of a refusal says."""
+        body = None if found.http is None else found.http.answered
+        if body is None or not body.text:
+            return
+        self._heading("What the response says")
+        for line in body_lines(body, WHOLE, self._width - 4):
+            self._print([("", "  "), *line])
 
     def _bytes(self, found: Found) -> None:
         """Print the bytes in hexadecimal where they are no text, or where that is asked for."""

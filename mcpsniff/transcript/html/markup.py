@@ -1,6 +1,7 @@
 """Captured text as the content of an element. Nothing captured may reach a page in any other way."""
 
 import re
+from collections.abc import Iterable
 from html import escape
 from typing import Final
 
@@ -27,6 +28,11 @@ def json_content(text: str) -> str:
 def lines_content(text: str) -> str:
     """Any other text as element content; its lines stay lines."""
     return escape("\n".join(map(visible, text.split("\n"))), quote=False)
+
+
+def escaped_lines(lines: Iterable[str]) -> str:
+    """Lines that are visible already as element content."""
+    return escape("\n".join(lines), quote=False)
 
 
 def link(n: int, text: str = "") -> str:

@@ -22,9 +22,9 @@ from mcpsniff.protocol.exchanges import STATES
 from mcpsniff.protocol.message import INVALID, NOTIFICATION, Message
 from mcpsniff.protocol.reading import NOT_JSON
 from mcpsniff.transcript.advice import what_to_do
-from mcpsniff.transcript.html.markup import content, json_content, lines_content, link, linked, own_words
+from mcpsniff.transcript.html.markup import content, escaped_lines, json_content, lines_content, link, linked, own_words
 from mcpsniff.transcript.http_words import ENDS
-from mcpsniff.transcript.payload import Style
+from mcpsniff.transcript.payload import WHOLE, Style, body_lines
 from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened
 from mcpsniff.transcript.text import MARKS, blamed
@@ -127,6 +127,11 @@ def _body(row: Row, style: Style) -> str:
         return _stderr(row, style)
     line = _line(row)
     payload = "" if row.message is None or not style.shown else _payload(row.message)
+    if row.body is not None:
+        lines = (
+            "".join(text for _, text in line) for line in body_lines(row.body, WHOLE if style.shown else style, 200)
+        )
+        payload = escaped_lines(lines)
     if not payload:
         return f"<p>{line}</p>"
     return f"<details{' open' if style.whole else ''}><summary>{line}</summary><pre>{payload}</pre></details>"
