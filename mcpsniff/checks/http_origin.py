@@ -1,6 +1,6 @@
 """Checks of where requests come from and where answers lead: Origin, Host, redirects."""
 
-from mcpsniff.checks import HTTP, NETWORK, NOTE, SERVER, WARNING, Hit, Verdict, check
+from mcpsniff.checks import HTTP, MCPSNIFF, NOTE, SERVER, WARNING, Hit, Verdict, check
 from mcpsniff.checks.over_http import (
     STREAMABLE,
     host_of,
@@ -91,7 +91,7 @@ def http_redirect(event: Http, _: Conversation) -> Verdict:
     severity=WARNING,
     group=HTTP,
     spec="rfc9110#section-15.5.20",
-    blame=NETWORK,
+    blame=MCPSNIFF,
     once=True,
 )
 def http_host_refused(event: Http, _: Conversation) -> Verdict:
@@ -99,7 +99,8 @@ def http_host_refused(event: Http, _: Conversation) -> Verdict:
 
     A request that comes through mcpsniff has the address of mcpsniff in its Host header if the server runs on this
     computer. Servers that compare Host with a list, ports included, refuse it. Told once, and only for an address or
-    a name of this computer: another name is what the server guards against.
+    a name of this computer: another name is what the server guards against. If it is the server's own address that was
+    sent and refused, mcpsniff is not the cause.
 
     Fix: Start mcpsniff with ``--host-header upstream``, or add its address to the hosts that the server allows.
     """
@@ -110,9 +111,12 @@ def http_host_refused(event: Http, _: Conversation) -> Verdict:
     if host is None or not is_address(host_of(host)[0]):
         return None  # a name that leads here from outside is refused for a reason
     shown = quoted(host, 60)
+    is_its_own = is_same_place(host_of(host), host_of(http.authority))
+    if http.status == MISDIRECTED and is_its_own:
+        return Hit(f"the server refused its own address {shown} as Host", blame=SERVER)
     if http.status == MISDIRECTED:
         return f"the server refused the Host {shown}; --host-header upstream sends its own name"
-    if is_same_place(host_of(host), host_of(http.authority)):
+    if is_its_own:
         return None
     if http.asks("origin") is not None or http.says("www-authenticate") is not None:
         return None
