@@ -1,6 +1,7 @@
 """Finding the way back after a loss, after what is no HTTP, and after a body that could not be read.
 
-What counts as a head here is narrower than between two messages, since it is looked for in any bytes whatever.
+What counts as a head here is narrower than between two messages, since it is looked for in any bytes whatever. What has
+been refused as a head at its place is not proposed again: so the search always gets on, whatever the two make of it.
 """
 
 import re
@@ -9,7 +10,7 @@ from typing import Final
 from mcpsniff.wire.http1_stream import IN_HEAD, IN_SIZE, LINE_LIMIT, Stream
 
 _REQUEST: Final = rb"[A-Z]{3,20} [!-~\x80-\xff]{1,8000} HTTP/1\.[01]\r?\n"
-_STATUS: Final = rb"HTTP/1\.[01] [1-5][0-9][0-9](?: [^\r\n]*)?\r?\n"
+_STATUS: Final = rb"HTTP/1\.[01] [1-5][0-9][0-9](?: [^\x00-\x08\x0a-\x1f\x7f]*)?\r?\n"
 _CHUNK_SIZE: Final = rb"([0-9A-Fa-f]{1,8}[ \t]*(?:;[^\r\n]*)?\r\n)"
 
 _ANYWHERE = {True: re.compile(_REQUEST), False: re.compile(_STATUS)}
@@ -36,7 +37,8 @@ def lost(stream: Stream, data: bytes, position: int) -> int:
     if not pending:
         return _in_lines(stream, data, position)
     line = bytes(pending) + data[position:end]
-    found = _wanted(stream).search(line) if len(line) <= LINE_LIMIT else None
+    after = max(0, stream.refused + 1 - (stream.base + position - len(pending)))
+    found = _wanted(stream).search(line, after) if len(line) <= LINE_LIMIT else None
     if not found:
         pending.clear()
         return end
@@ -50,7 +52,8 @@ def _in_lines(stream: Stream, data: bytes, position: int) -> int:
     """Look through all whole lines of ``data`` from ``position`` on."""
     last = data.rfind(b"\n") + 1
     wanted = _wanted(stream)
-    while found := wanted.search(data, position, last):
+    after = stream.refused + 1 - stream.base
+    while found := wanted.search(data, max(position, after), last):
         begin = data.rfind(b"\n", position, found.start()) + 1 or position
         if found.end() - begin <= LINE_LIMIT:
             _go_on(stream, found, stream.base + found.start())

@@ -100,7 +100,7 @@ class Http1Splitter:
         stream = self._stream
         stream.base, stream.t = stream.offset, t
         position, size = 0, len(data)
-        while position < size:
+        while position < size:  # a step that takes no bytes leads to one that does: see `Stream.refused`
             position = _STEPS[stream.state](stream, data, position)
         stream.offset += size
         if stream.state >= TUNNELLED:
@@ -213,6 +213,7 @@ def _in_start_line(stream: Stream, data: bytes, position: int) -> bool:
         beginning = bytes(stream.pending[:80]) + data[position : position + 80]
         plausible = may_become_start_line(beginning[:80], request=stream.request)
     if not plausible:
+        stream.refused = stream.base + position - len(stream.pending)
         stream.lose(SURPLUS_BYTES if stream.seen else NOT_HTTP, anywhere=True)
     return plausible
 

@@ -56,6 +56,8 @@ class Stream:
         """While lost: the next head may begin in the middle of a line."""
         self.midline = False
         """While lost: the line being passed is not looked into."""
+        self.refused = -1
+        """Where the last bytes began that are no head although one was due or looked for there; it only ever rises."""
 
     def flaw(self, flaw: str) -> None:
         """Note a flaw of the body."""

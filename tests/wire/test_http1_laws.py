@@ -1,12 +1,18 @@
 """Laws of the HTTP/1.1 splitter: the reads do not matter, every byte has its part, nothing raises, time is linear."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mcpsniff.wire import http1_lost, http1_splitter
 from mcpsniff.wire.http1 import HTTP_FLAWS, UNDECODED, Data, End, Head, Http1Connection, Http1Splitter, Part, Undecoded
+from mcpsniff.wire.http1_head import parse_start_line
+from mcpsniff.wire.http1_stream import Stream
 from tests.wire.http1_tools import CHANNEL, assert_partition, essence, split
 
 WORDS = st.sampled_from(
@@ -89,6 +95,65 @@ def test_gaps_anywhere_lose_nothing_else(steps: list[tuple[int, bytes | int]], o
                 assert (span.channel, span.start) == (channel, position)
                 position = span.stop
         assert position == offset + sizes[channel]
+
+
+CONTROLS = st.sampled_from([bytes([byte]) for byte in (0, 1, 8, 9, 11, 12, 13, 27, 31, 32, 127, 128, 255)])
+LINES = st.sampled_from(
+    [
+        *(b"GET ", b"POST /mcp ", b"HTTP/1.1", b" HTTP/1.1", b"HTTP/1.1 200 ", b"HTTP/1.1 101 ", b"HTTP/1.0 401 O"),
+        *(b"\r\n", b"\n", b"\r\n\r\n", b"K\r\n", b"/", b" ", b"A: b\r\n", b"Transfer-Encoding: chunked\r\n\r\n"),
+        *(b"Content-Length: 2\r\n\r\n", b"{}", b"5\r\n", b"0\r\n\r\n", b"ffffffff;", b"zz\r\n", b"CONNECT ", b"PRI "),
+    ]
+)
+ODD = st.lists(LINES | CONTROLS, max_size=12).map(b"".join)
+STEPS_PER_BYTE = 6
+
+
+@contextmanager
+def counted_steps() -> Iterator[list[int]]:
+    """Fail, rather than to hang, where the steps go round without taking bytes; the list says how many may be done."""
+    left = [0]
+
+    def step(number: int, stream: Stream, data: bytes, position: int) -> int:
+        left[0] -= 1
+        assert left[0] >= 0, "goes round"
+        return steps[number](stream, data, position)
+
+    with pytest.MonkeyPatch.context() as patch:
+        steps = http1_splitter._STEPS
+        patch.setattr(http1_splitter, "_STEPS", [partial(step, number) for number in range(len(steps))])
+        yield left
+
+
+@given(DIRECTION, st.lists(ODD | st.integers(0, 40), max_size=8), st.booleans())
+@example("s2c", [b"HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\n{}"], False)
+@example("s2c", [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\njunk HTTP/1.1 200 \x01\r\n\r\n"], True)
+@settings(max_examples=600)
+def test_reading_always_gets_on(direction: str, steps: list[bytes | int], bytewise: bool) -> None:
+    """Whatever stands in the lines, and wherever bytes are missing: each step takes bytes or leads to one that does."""
+    splitter = Http1Splitter(CHANNEL, direction)
+    parts: list[Part] = []
+    size = 0
+    with counted_steps() as left:
+        for t, step in enumerate(steps):
+            if isinstance(step, int):
+                splitter.gap(step)
+                continue
+            size += len(step)
+            left[0] = STEPS_PER_BYTE * (len(step) + 1)
+            for piece in [step[i : i + 1] for i in range(len(step))] if bytewise else [step]:
+                parts += splitter.feed(t, piece)
+    assert_partition(parts + splitter.finish(99), size)
+
+
+@given(DIRECTION, ODD)
+@example("s2c", b"HTTP/1.1 200 O\x7fK\r\n")
+@example("c2s", b"GET /\x7f HTTP/1.1\r\n")
+def test_what_a_head_is_found_by_can_be_read_as_one(direction: str, data: bytes) -> None:
+    request = direction == "c2s"
+    for pattern in (http1_lost._ANYWHERE, http1_lost._AT_LINE):
+        for found in pattern[request].finditer(data):
+            assert parse_start_line(found[0], request=request)
 
 
 def test_an_offset_moves_the_spans_only() -> None:
