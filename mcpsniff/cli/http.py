@@ -31,8 +31,11 @@ command = click.Command(
         " the address that is printed in its place. Every byte passes unchanged, on the legacy transport (HTTP with"
         " SSE) and on Streamable HTTP of every revision, and what is said is shown as it is said. Several upstreams are"
         " told apart by NAME=.\n\n"
-        "It runs until Ctrl-C or TERM, and then leaves the capture and a transcript. What it changes, it records: an"
-        " absolute address in a legacy endpoint event, which would lead the client past it, and the Host of requests to"
-        " another machine. If the server cannot be reached the client is told so by a 502 of mcpsniff."
+        "It runs until Ctrl-C or TERM. Then it writes a transcript beside the capture (unless that has more than"
+        " 128 MiB), says where both are, and exits 0. That takes 9 seconds at most: a transcript that takes longer is"
+        " still being written then. A second Ctrl-C waits for nothing.\n\n"
+        "What it changes, it records: an absolute address in a legacy endpoint event, which would lead the client past"
+        " it, and the Host of requests to another machine. If the server cannot be reached the client is"
+        " told so by a 502 of mcpsniff."
     ),
 )

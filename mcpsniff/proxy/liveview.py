@@ -12,7 +12,7 @@ from mcpsniff.proxy.say import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Final
 
 LAST_WORDS: "Final" = 2.0
@@ -44,14 +44,17 @@ class LiveView:
             if status:
                 say("the live view ended; the recording goes on (mcpsniff tail shows it, too)")
 
-    def finish(self) -> None:
-        """Nothing more will be recorded: let it show what came last."""
+    def finish(self, wait: "Callable[[float], bool]") -> None:
+        """Nothing more will be recorded: let it show what came last.
+
+        ``wait`` waits for so many seconds or less, and returns True if nobody wants to wait any longer.
+        """
         os.close(self._writing)
         until = time.monotonic() + LAST_WORDS
-        while self._pid and time.monotonic() < until:
+        while self._pid:
             pid, _ = os.waitpid(self._pid, os.WNOHANG)
             if pid:
                 return
-            time.sleep(0.01)
-        if self._pid:
-            os.kill(self._pid, signal.SIGTERM)
+            if time.monotonic() >= until or wait(0.1):
+                os.kill(self._pid, signal.SIGTERM)
+                return

@@ -36,6 +36,12 @@ class Recording:
         self.recorder = Recorder()
         self.path: str | None = None
         """Where the capture is; None if there is none."""
+        self.is_kept = False
+        """True once it is finished, if it is still there."""
+        self.transcriber: int | None = None
+        """The process that writes the transcript, once it was started."""
+        self.untold = ""
+        """Why there is no transcript, for who is to be told."""
         self._argv = list(argv)
         self._options = options
         self._transport = transport
@@ -91,7 +97,9 @@ class Recording:
             from mcpsniff.capture.labels import shown
 
             say(f"the capture {shown(self.path)} was removed or moved while it was written")
-        elif not self._options["no_transcript"]:
+            return
+        self.is_kept = True
+        if not self._options["no_transcript"]:
             self._transcribe()
 
     def _transcribe(self) -> None:
@@ -99,9 +107,9 @@ class Recording:
         assert self.path is not None
         size = self._size()
         if size > LARGEST:
-            say(f"no transcript of {size:,} bytes: mcpsniff show --format markdown -o FILE writes one")
+            self.untold = f"no transcript of {size:,} bytes: mcpsniff show --format markdown -o FILE writes one"
         else:
-            write_transcript(self.path)
+            self.transcriber = write_transcript(self.path)
 
     def _size(self) -> int:
         """Return how many bytes the capture has, in all its parts."""
@@ -166,22 +174,28 @@ class Recording:
         say(f"the capture has reached its limit of {limit:,} bytes (--max-size): from now on its oldest parts go")
 
 
-def write_transcript(capture: str) -> None:
-    """Start a process of its own that writes the Markdown transcript beside ``capture``.
+def transcript_path(capture: str) -> str:
+    """Return where the Markdown transcript of ``capture`` is written."""
+    from mcpsniff.capture.store import SUFFIX
+
+    return capture.removesuffix(SUFFIX) + ".md"
+
+
+def write_transcript(capture: str) -> int | None:
+    """Start a process of its own that writes the Markdown transcript beside ``capture``; return its id, if it began.
 
     It shares nothing with us: a client that waits for the end of our streams must not wait for it.
     """
-    from mcpsniff.capture.store import SUFFIX
-
-    target = capture.removesuffix(SUFFIX) + ".md"
+    target = transcript_path(capture)
     command, environment = ourselves("mcpsniff", "show", capture, "--format", "markdown", "-o", target)
     streams = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     try:
-        os.posix_spawnp(
+        return os.posix_spawnp(
             "nice", ["nice", "-n", "10", *command], environment, file_actions=streams, setsid=True, setsigdef=()
         )
     except (OSError, NotImplementedError) as error:
         say(f"no transcript: {error}")
+    return None
 
 
 def ourselves(module: str, *words: str) -> "tuple[list[str], dict[str, str]]":

@@ -22,7 +22,7 @@ from mcpsniff.proxy.say import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Final
 
     from mcpsniff.proxy.liveview import LiveView
@@ -73,7 +73,8 @@ class _Session:
             recording = Recording("http", (), {**options, "label": options["label"] or listener.upstream.label})
             listener.recorder = recording.recorder
             self._recordings.append(recording)
-        self._announce(quiet=options["quiet"])
+        self._quiet = options["quiet"]
+        self._announce(quiet=self._quiet)
 
     def run(self) -> None:
         """Relay until a signal ends it, and leave captures that are complete."""
@@ -119,11 +120,12 @@ class _Session:
             self._view = LiveView(paths) if paths else None
 
     def _end(self) -> None:
-        """Let what is going on come to a rest, then end it, and wait for what is stored."""
+        """Let what is going on come to a rest, then end it, store the rest, and wait for what is made of it."""
+        began = time.monotonic()
         for listener in self._listeners:
             listener.close()
-        until = time.monotonic() + DRAIN
-        still_since, progress = time.monotonic(), -1
+        until = began + DRAIN
+        still_since, progress = began, -1
         while time.monotonic() < until and not self._signals.wait(0.02):
             live = [connection for listener in self._listeners for connection in list(listener.live)]
             now = sum([connection.progress for connection in live])
@@ -138,8 +140,14 @@ class _Session:
                 connection.stop()
         for recording in self._recordings:
             recording.finish()
+        self._signals.are_noticed()
         if self._view is not None:
-            self._view.finish()
+            self._view.finish(self._signals.wait)
+        from mcpsniff.proxy.remains import PATIENCE, account_for
+
+        labels = [listener.upstream.label for listener in self._listeners]
+        recordings = dict(zip(labels, self._recordings, strict=True))
+        account_for(recordings, self._signals.wait, began + PATIENCE, quiet=self._quiet)
 
 
 class _Signals:
@@ -149,10 +157,10 @@ class _Signals:
         self.descriptor, writing = os.pipe()
         os.set_blocking(self.descriptor, False)
         os.set_blocking(writing, False)
+        self._is_urgent = False
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        for number in (*_ENDING, signal.SIGCHLD):
-            if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, _noticed)
+        signal.signal(signal.SIGCHLD, _noticed)
+        self.are_noticed()
 
     def arrived(self) -> bool:
         """Read what has come; return True if a signal that asks for the end is among it."""
@@ -162,16 +170,26 @@ class _Signals:
             return False
 
     def wait(self, seconds: float) -> bool:
-        """Wait for at most so long; return as `arrived` does."""
-        poll = select.poll()
-        poll.register(self.descriptor, select.POLLIN)
-        return bool(poll.poll(seconds * 1000)) and self.arrived()
+        """Wait for at most so long; return True, at once from then on, if one came in this or an earlier wait."""
+        if not self._is_urgent:
+            poll = select.poll()
+            poll.register(self.descriptor, select.POLLIN)
+            self._is_urgent = bool(poll.poll(seconds * 1000)) and self.arrived()
+        return self._is_urgent
+
+    def are_noticed(self) -> None:
+        """A signal that asks for the end is told by `arrived` and `wait`."""
+        self._handle(_noticed)
 
     def leave_at_once(self) -> None:
         """From now on a signal that asks for the end ends the process, whatever it is doing."""
+        self._handle(_leave)
+
+    def _handle(self, handler: "Callable[[int, object], None]") -> None:
+        """Let ``handler`` have them, but for those that were ignored when we were started."""
         for number in _ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, _leave)
+                signal.signal(number, handler)
 
 
 def _noticed(_number: int, _frame: object) -> None:
@@ -179,7 +197,7 @@ def _noticed(_number: int, _frame: object) -> None:
 
 
 def _leave(number: int, _frame: object) -> None:
-    """Handle a signal that comes a second time."""
+    """Handle a signal that comes once more while what was said is stored."""
     os._exit(128 + number)
 
 

@@ -16,9 +16,7 @@ import pytest
 from mcpsniff.cli.options import HTTP, default, parse
 from mcpsniff.cli.sizes import in_bytes
 from mcpsniff.errors import UsageError
-from mcpsniff.proxy import recording
 from mcpsniff.proxy.address import parse_listen, parse_upstream, parse_upstreams
-from mcpsniff.proxy.recording import Recording
 from tests.cli.running import run
 from tests.proxy.relayed import Relay, Upstream, answer, get, post
 from tests.proxy.wrapped import environment, wait_for
@@ -204,22 +202,6 @@ def test_it_does_not_relay_to_itself(tmp_path: Path) -> None:
     ran = run("http", f"http://localhost:{port}/mcp", "--listen", f":{port}", "--dir", str(tmp_path / "captures"))
     assert ran.status == 2
     assert f"http://localhost:{port}/mcp is where mcpsniff itself is to listen" in ran.err
-
-
-def test_the_transcript_is_written_unless_the_capture_is_huge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    written: list[str] = []
-    monkeypatch.setattr(recording, "write_transcript", written.append)
-    for limit, said in ((recording.LARGEST, ""), (0, "no transcript of ")):
-        monkeypatch.setattr(recording, "LARGEST", limit)
-        options = {**DEFAULTS, "dir": str(tmp_path / "captures"), "quiet": True, "label": "x"}
-        made = Recording("http", (), options)
-        made.start(upstream=SILENT)
-        made.recorder.mark("open", 0, {"kind": "tcp", "dir": "c2s", "conn": 0})
-        made.finish()
-        assert said in capfd.readouterr().err
-    assert written == [str(min((tmp_path / "captures").glob("*.mcpcap")))]
 
 
 def test_help_is_there() -> None:

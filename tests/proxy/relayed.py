@@ -178,13 +178,20 @@ def echo(peer: Peer) -> None:
 
 
 class Relay:
-    """`mcpsniff http` in front of ``upstreams``, quietly unless told otherwise."""
+    """`mcpsniff http` in front of ``upstreams``, quietly and without a transcript unless told otherwise."""
 
-    def __init__(self, folder: Path, *words: str, quiet: bool = True, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *words: str,
+        quiet: bool = True,
+        transcript: bool = False,
+        env: dict[str, str] | None = None,
+    ) -> None:
         self.folder = folder / "captures"
-        command = [sys.executable, "-m", "mcpsniff", "http", *words, "--no-transcript", "--dir", str(self.folder)]
+        command = [sys.executable, "-m", "mcpsniff", "http", *words, "--dir", str(self.folder)]
         self.process = subprocess.Popen(
-            [*command, *(["--quiet"] if quiet else [])],
+            [*command, *(["--quiet"] if quiet else []), *([] if transcript else ["--no-transcript"])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
