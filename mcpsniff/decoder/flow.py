@@ -9,7 +9,17 @@ from typing import Final, Protocol
 
 from mcpsniff.decoder.bodies import BEGINNING, Reader, is_like_a_message, reader_of
 from mcpsniff.decoder.emitter import Event
-from mcpsniff.protocol.http import ABORTED, COMPLETE, LOST, UNDECODED, Body, HttpExchange, is_json_type, media_type
+from mcpsniff.protocol.http import (
+    ABORTED,
+    COMPLETE,
+    EVENT_STREAM,
+    LOST,
+    UNDECODED,
+    Body,
+    HttpExchange,
+    is_json_type,
+    media_type,
+)
 from mcpsniff.wire.frames import GAP, Frame
 from mcpsniff.wire.http1_parts import CLOSE, TUNNEL, Data, End, Head, Part, Undecoded
 
@@ -64,6 +74,10 @@ class Flow:
         """Exchanges without a response, by the identity of the request's head."""
         self._asking: tuple[HttpExchange, Reader] | None = None
         self._answering: tuple[HttpExchange, Reader] | None = None
+        self._early: HttpExchange | None = None
+        """The exchange whose response has begun before its request was whole: what it says is told after that."""
+        self._held: tuple[Reader, End] | None = None
+        """The end of that response, if it has come."""
         self._told: set[str] = set()
         self._unseen: set[int] = set()
         """The numbers of those whose response may have been lost as a whole."""
@@ -111,6 +125,7 @@ class Flow:
         _conclude(http.asked, part, reader)
         for frame in frames:
             self._listener.asked(out, http, frame)
+        self._catch_up(out, part.t)
         self._settle(out, http, part.t)
 
     # -- responses -------------------------------------------------------------------------------------------------
@@ -140,7 +155,11 @@ class Flow:
             del self._waiting[id(head.request)]
         http.response = head
         http.t_response = head.t_last
-        self._listener.responded(out, http)
+        is_early = self._asking is not None and self._asking[0] is http
+        if is_early and media_type(http.says("content-type")) != EVENT_STREAM:
+            self._early = http
+        else:
+            self._listener.responded(out, http)
         reader = reader_of(head, self._limit, lambda payload: _is_response(http, payload))
         self._answering = (http, reader)
 
@@ -159,6 +178,12 @@ class Flow:
             return
         http, reader = self._answering
         self._answering = None
+        if http is self._early:
+            self._held = (reader, part)
+        else:
+            self._conclude_answer(out, http, reader, part)
+
+    def _conclude_answer(self, out: list[Event], http: HttpExchange, reader: Reader, part: End) -> None:
         head = http.response
         if head is not None and head.framing == CLOSE and self.hung_up is not None and self._cut_at_close:
             part = End(part.t, False, part.flaws, part.spans)
@@ -173,6 +198,17 @@ class Flow:
             self._told.add(TUNNEL)
             http.asked.is_over = True
         self._settle(out, http, part.t)
+
+    def _catch_up(self, out: list[Event], t: int) -> None:
+        """Tell of a response that began before its request was whole: a server may refuse a request by its head."""
+        http, held = self._early, self._held
+        self._early = self._held = None
+        if http is None:
+            return
+        self._listener.responded(out, http)
+        if held is not None:
+            reader, end = held
+            self._conclude_answer(out, http, reader, End(max(t, end.t), end.complete, end.flaws, end.spans))
 
     def next_unanswered(self) -> str | None:
         """The method of the request whose response comes next."""
@@ -222,6 +258,7 @@ class Flow:
 
     def finish(self, out: list[Event], t: int) -> None:
         """No response can come any more."""
+        self._catch_up(out, t)
         for http in list(self.open.values()):
             whole = http.answered.is_complete
             lost = GAP in http.flaws or (http.response is None and http.number in self._unseen)

@@ -467,3 +467,39 @@ def test_an_initialize_that_looks_for_the_transport_is_no_fault() -> None:
     assert outcomes(events) == ["initialize 0 abandoned 1→", "initialize 0 answered 3→2"]
     assert {message.conversation for message in messages(events)} == {1}
     assert codes(events, ERROR, WARNING) == []
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "404 Not Found",
+        "404",
+        '404 {"jsonrpc":"2.0","error":{"code":-32600,"message":"no"},"id":null}',
+        '400 {"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":1}',
+        "200 $result(1)",
+        '200 {"no":"message"}',
+    ],
+)
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_response_that_comes_before_its_request_is_whole_says_the_same(response: str, *, chunked: bool) -> None:
+    """A server may refuse a request by its head, while the client is still sending."""
+    extra = "    Transfer-Encoding: chunked\n" * chunked
+    usual = played(f"@open 2025-11-25\nC> POST /mcp $call(1)\n{extra}S> {response}\nC> EOF").records
+    at = max(index for index, one in enumerate(usual) if one.kind == "chunk" and one.channel == 0)
+    asked, answered = usual[at : at + 2]
+    body = asked.body.index(b"\r\n\r\n") + 4
+
+    for cut in range(body, len(asked.body), 5):
+        pieces = [asked._replace(body=asked.body[:cut]), answered, asked._replace(body=asked.body[cut:])]
+        early = [*usual[:at], *(one._replace(t=asked.t + i) for i, one in enumerate(pieces)), *usual[at + 2 :]]
+
+        assert lines(early, times=False) == lines(usual, times=False)
+
+
+def test_a_refused_request_that_is_never_whole_is_told_with_the_end() -> None:
+    head = "POST /mcp HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: application/json\\r\\nContent-Length: 99\\r\\n\\r\\n"
+    events = played(f"@open 2025-11-25\nC| b'{head}{{\"jsonrpc\":\"2.0\"'\nS> 413 Too Large\nS> EOF").events
+
+    assert [(one.state, one.exchange.status, one.exchange.is_over) for one in https(events)][2:] == [
+        ("complete", 413, True)
+    ]
