@@ -15,7 +15,7 @@ from mcpsniff.transcript.terminal import plain
 from tests.capture.capture_files import save
 from tests.cli.running import run
 from tests.transcript.http_sessions import OPEN_ONE, SESSION_ID, TROUBLE, call, hostile, records, result
-from tests.transcript.rendering import capture
+from tests.transcript.rendering import capture, json_lines
 
 STREAMED = f"""\
 {OPEN_ONE}C> POST /mcp {call(1)}
@@ -120,3 +120,52 @@ def test_as_json_the_exchange_of_http_comes_along(shown: Any, tmp_path: Path) ->
     http = [event for event in events if event["type"] == "http"]
     assert [event["state"] for event in http] == ["streaming", "complete"]
     assert {event["number"] for event in http} == {3}
+
+
+CRLF = f"""\
+@http
+C> GET /sse
+S| b"HTTP/1.1 200 OK\\r\\nContent-Type: text/event-stream\\r\\n\\r\\n"
+S| b"event: endpoint\\r\\ndata: /m?s=1\\r\\n\\r\\n"
+S| b": still\\r\\r"
+S| b'data: {result(1)}\\r\\n\\r\\n'
+S| b'data: \\x1b{result(1)}\\r\\n\\r\\n'
+"""
+
+
+def test_line_ends_of_http_are_text(shown: Any, tmp_path: Path) -> None:
+    frames = [number_of(CRLF, "frame", place, tmp_path) for place in range(4)]
+    for number in frames[:3]:
+        assert "\nBytes" not in shown(number, said=CRLF), number
+    assert "\nBytes (a byte that is no text, and what is near it)\n" in shown(frames[3], said=CRLF)
+
+
+def test_an_event_without_a_message_is_named_once(shown: Any, tmp_path: Path) -> None:
+    number = number_of(CRLF, "frame", 0, tmp_path)
+    assert shown(number, said=CRLF).startswith(f"#{number} endpoint: /m?s=1\n")
+
+
+REWRITES = [
+    Record(0, "open", 0, {"kind": "tcp", "dir": "c2s", "conn": 0}),
+    Record(0, "open", 1, {"kind": "tcp", "dir": "s2c", "conn": 0, "of": 0}),
+    Record(1, "chunk", 0, b"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:9000\r\n\r\n"),
+    Record(1, "rewrite", 0, {"start": 25, "length": 14, "data": b"example.com", "by": "mcpsniff"}),
+    Record(2, "chunk", 1, b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"),
+    Record(3, "chunk", 1, b"event: endpoint\r\ndata: http://a:80/m?s=1\r\n\r\n"),
+    Record(3, "rewrite", 1, {"start": 75, "length": 19, "data": b"/m?s=1\r\n:        ", "by": "mcpsniff"}),
+]
+
+
+def test_a_change_on_the_way_shows_before_and_after(shown: Any) -> None:
+    notes = [line for line in run_json(REWRITES) if line["type"] == "rewrite"]
+    assert len(notes) == 2
+    host, endpoint = (shown(note["n"], said=REWRITES) for note in notes)
+    assert "\nWhat came\n  127.0.0.1:9000\n\nWhat left in its place\n  example.com\n" in host
+    assert "\nWhat came\n  http://a:80/m?s=1\\r\\n" not in endpoint
+    assert "\nWhat came\n  http://a:80/m?s=1\n\nWhat left in its place\n  /m?s=1\n  :" in endpoint
+    assert "b'" not in endpoint
+    assert "\nBytes" not in endpoint
+
+
+def run_json(said: list[Record]) -> list[dict[str, Any]]:
+    return json_lines(said, transport="http")

@@ -42,7 +42,9 @@ def facts(found: Found, header: Header) -> Iterator[Known]:
         yield from _close(event)
     if isinstance(event, Note):
         yield Known("channel", "" if event.channel is None else str(event.channel))
-        yield from (Known(name, str(value)[:200]) for name, value in list(event.fields.items())[:20])
+        for name, value in list(event.fields.items())[:20]:
+            known = count(len(value), "byte") if isinstance(value, bytes) else str(value)[:200]
+            yield Known(name, known)
     if isinstance(event, Stderr | Close | Note | Http) and event.spans:
         yield Known("bytes", "", places(event.spans))
     flaws = found.message.flaws if found.message else getattr(found.frame or event, "flaws", ())

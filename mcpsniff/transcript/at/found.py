@@ -88,21 +88,25 @@ def _first_look(source: Source, number: int, now_us: int | None) -> Found:
     """Find the event, its frame, its message and its exchange."""
     found: Found | None = None
     carried: OrderedDict[int, Exchange | None] = OrderedDict()
+    told: OrderedDict[int, HttpExchange] = OrderedDict()
     last = 0
     for events in Session(source, now_us=now_us).events():
         for event in events:
             if isinstance(event, Finding):
                 continue
             last = event.n
+            if isinstance(event, Http):
+                told[event.exchange.number] = event.exchange
+                if len(told) > CARRIED:
+                    told.popitem(last=False)
+                if found is not None and found.frame is not None and found.frame.http == event.exchange.number:
+                    found.http = event.exchange
             if isinstance(event, Message) and event.http is not None and event.direction == "c2s":
                 carried.setdefault(event.http.number, event.link)
                 if len(carried) > CARRIED:
                     carried.popitem(last=False)
             if event.n == number:
                 found = _found(event)
-            elif found is not None and found.http is None and isinstance(event, Http):
-                if found.frame is not None and found.frame.http == event.exchange.number:
-                    found.http = event.exchange
             elif (
                 found is not None
                 and isinstance(found.event, Frame)
@@ -116,6 +120,8 @@ def _first_look(source: Source, number: int, now_us: int | None) -> Found:
         raise NoSuchNumberError(f"there is no #{number} in this capture: {there}")
     if found.message is not None:
         found.frame, found.http = found.message.frame, found.message.http
+    elif found.frame is not None and found.frame.http is not None:
+        found.http = found.http or told.get(found.frame.http)
     elif isinstance(found.event, Http):
         found.exchange = carried.get(found.event.exchange.origin)
     return found

@@ -17,12 +17,18 @@ _ROOMS: Final = ((16, 78), (8, 45), (4, 29))
 _ODD: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xef\xbb\xbf")
 """Control characters but TAB and LF, and the byte order mark."""
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
+_CR: Final = 0x0D
 _NOT_SHOWN: Final = re.compile(rb"[^\x20-\x7e]")
 
 
-def odd_places(data: bytes) -> list[int]:
-    """Where bytes stand that are no text: not UTF-8, control characters but TAB and LF, a byte order mark."""
+def odd_places(data: bytes, *, has_cr: bool = False) -> list[int]:
+    """Where bytes stand that are no text: not UTF-8, control characters but TAB and LF, a byte order mark.
+
+    ``has_cr`` says that lines may end with CR, or CR and LF, as in HTTP and in its event streams.
+    """
     places = {place for found in _ODD.finditer(data) for place in range(*found.span())}
+    if has_cr:
+        places -= {place for place in places if data[place] == _CR}
     text = data.decode(errors="surrogateescape")
     at = seen = 0
     for found in _NOT_UTF8.finditer(text):
@@ -32,15 +38,15 @@ def odd_places(data: bytes) -> list[int]:
     return sorted(places)
 
 
-def hex_lines(data: bytes, offset: int, width: int, *, everything: bool) -> Iterator[Line]:
+def hex_lines(data: bytes, offset: int, width: int, *, everything: bool, has_cr: bool = False) -> Iterator[Line]:
     """The lines that show ``data``, which stands at ``offset`` of its channel, in ``width`` cells.
 
     Unless ``everything`` is to be shown, only what is not text, with a line before and after it; nothing where all is
-    text.
+    text. ``has_cr`` as for `odd_places`.
     """
     size = next((size for size, room in _ROOMS if width >= room), 2)
     data_shown = data[:LONGEST]
-    odd = set(odd_places(data_shown))
+    odd = set(odd_places(data_shown, has_cr=has_cr))
     starts = range(0, len(data_shown), size)
     if not everything:
         near = {line for place in odd for line in range(place // size - 1, place // size + 2)}

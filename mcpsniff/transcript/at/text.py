@@ -43,6 +43,7 @@ class EventPage:
         self._payload(found)
         self._heads(found)
         self._refusal(found)
+        self._changed(found)
         self._bytes(found)
         for finding in found.findings:
             self._finding(finding)
@@ -105,11 +106,26 @@ class EventPage:
         for line in body_lines(body, WHOLE, self._width - 4):
             self._print([("", "  "), *line])
 
+    def _changed(self, found: Found) -> None:
+        """Print what was changed on the way: what came, and what left in its place."""
+        event = found.event
+        if not isinstance(event, Note) or event.kind != "rewrite":
+            return
+        data = event.fields.get("data")
+        before = b"".join(data for _, data in found.pieces)
+        for title, said in (
+            ("What came", before),
+            ("What left in its place", data if isinstance(data, bytes) else b""),
+        ):
+            self._heading(title)
+            for text in said.decode(errors="backslashreplace").splitlines() or ["(nothing)"]:
+                for line in hard_wrapped(visible(text), self._width - 4):
+                    self._print([("", "  "), ("plain", line)])
+
     def _bytes(self, found: Found) -> None:
         """Print the bytes in hexadecimal where they are no text, or where that is asked for."""
-        # In HTTP, lines end with CR LF as a matter of course.
-        texts = [data.replace(b"\r\n", b"\n") if found.http is not None else data for _, data in found.pieces]
-        odd = [len(odd_places(text)) for text in texts]
+        has_cr = _is_of_http(found)
+        odd = [len(odd_places(data, has_cr=has_cr)) for _, data in found.pieces]
         if not found.pieces or not (self._hexadecimal or any(odd)):
             return
         what = (
@@ -119,7 +135,7 @@ class EventPage:
             what = "a byte that is no text, and what is near it"
         self._heading(f"Bytes ({what})")
         for span, data in found.pieces:
-            for line in hex_lines(data, span.start, self._width - 2, everything=self._hexadecimal):
+            for line in hex_lines(data, span.start, self._width - 2, everything=self._hexadecimal, has_cr=has_cr):
                 self._print([("", "  "), *line])
             if len(data) < span.stop - span.start:
                 self._wrap("remark", f"the first {size(BYTES_KEPT)} only")
@@ -155,6 +171,16 @@ class EventPage:
             self._print([("", "  "), (role, line)])
 
 
+def _is_of_http(found: Found) -> bool:
+    """True if its lines end as those of HTTP do: with CR LF, in an event stream also with CR alone."""
+    is_in_frame = found.frame is not None and found.frame.http is not None
+    return (
+        is_in_frame
+        or found.http is not None
+        or (isinstance(found.event, Note) and found.event.kind in ("rewrite", "mask"))
+    )
+
+
 def _prose(paragraph: str) -> str:
     return " ".join(paragraph.split()).replace("``", "")
 
@@ -176,4 +202,5 @@ def _title(found: Found) -> str:
         said = " ".join(filter(None, (event.exchange.method, event.exchange.target)))
     if isinstance(event, Frame) and found.message is None:
         kind = "blank line" if event.sse is None else bare_title(event)
+        said = said if row is None or event.sse is None else row.target or ""
     return f"#{found.number} {kind}{f': {said}' if said else ''}"
