@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from mcpsniff.capture.labels import safe_label, shown
 from mcpsniff.capture.reader import read_header
 from mcpsniff.capture.records import Header
-from mcpsniff.capture.store import ENVIRONMENT, SUFFIX, Warn, bare_folder, capture_folder, reason, split_part
+from mcpsniff.capture.store import ENVIRONMENT, STATE, SUFFIX, Warn, bare_folder, capture_folder, reason, split_part
 from mcpsniff.errors import CaptureError
 
 _NAME = re.compile(r"(?P<label>.+)-\d{8}T\d{6}\.\d{3}Z-\d+(-\d+)?", re.DOTALL)
@@ -167,9 +167,10 @@ def _suggestion(what: str, entries: list[Entry]) -> str:
 def _elsewhere(folder: str, directory: str | None) -> str:
     """Say where the captures of servers that MCP clients start are, when that is another folder and holds some.
 
-    Those servers do not see ``MCPSNIFF_DIR``.
+    Those servers do not see the variable that led here: ``MCPSNIFF_DIR``, or else that of the state folder.
     """
     other = bare_folder()
     if directory is None and other != folder and list_captures(other):
-        return f" (servers that an MCP client starts do not see {ENVIRONMENT}; theirs are in {shown(other)})"
+        variable = ENVIRONMENT if os.environ.get(ENVIRONMENT) else STATE
+        return f" (servers that an MCP client starts do not see {variable}; theirs are in {shown(other)})"
     return ""

@@ -34,6 +34,8 @@ __all__ = [
 
 SUFFIX: Final = ".mcpcap"
 ENVIRONMENT: Final = "MCPSNIFF_DIR"
+STATE: Final = "XDG_STATE_HOME"
+"""What moves the platform's state folder (XDG Base Directory Specification)."""
 _APP: Final = "mcpsniff"
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES: Final = 10_000

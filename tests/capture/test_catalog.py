@@ -173,3 +173,6 @@ def test_the_default_folder_is_found_although_only_the_reader_sees_xdg(
     path = save(Path(bare_folder()), stamp("fs", 8), started="2026-11-08T10:00:00Z", label="fs")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert find("fs").path == find(None).path == str(path)
+    if os.uname().sysname == "Linux":
+        with pytest.raises(CaptureError, match=f"do not see XDG_STATE_HOME; theirs are in {bare_folder()}"):
+            find("nosuch")
