@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import click
 
 from mcpsniff.capture.arrivals import Arrivals
-from mcpsniff.capture.catalog import find
+from mcpsniff.capture.catalog import TRY, find
 from mcpsniff.capture.follower import INTERVAL, CaptureLost
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import part_numbers
@@ -236,7 +236,7 @@ class All:
         """The captures that began; says so when there is none to begin with."""
         began = self._arrivals.look()
         if not began and not self._announced:
-            self._say(f"waiting for a session in {shown(self._folder)}; start one with mcpsniff stdio -- COMMAND")
+            self._say(f"waiting for a session in {shown(self._folder)}: {TRY}")
         self._announced = True
         return began
 
