@@ -126,7 +126,7 @@ def _figures(one: Seen, digest: Digest | None, now: float, *, versions: bool) ->
         code, _, severity = digest.worst
         worst = (severity, visible(f"{code} {severity}"))
     return [
-        ("plain", duration(lasted)),
+        ("plain", duration(lasted)) if lasted else _UNKNOWN,  # nothing was recorded: it does not tell how long
         ("plain", f"{digest.messages:,}"),
         ("bad" if digest.errors else "remark", f"{digest.errors:,}"),
         worst,

@@ -77,6 +77,16 @@ def test_a_capture_of_http_has_its_upstream_and_says_how_many_talked(tmp_path: P
     assert "c 1 → s 1 and 1 more  http → http://127.0.0.1:8000/mcp  " in shown
 
 
+def test_no_length_is_claimed_where_nothing_was_recorded(tmp_path: Path) -> None:
+    """A relay that nobody used: its capture does not tell how long it ran."""
+    path = saved(tmp_path, "x", days=0.1, records=[], transport="http")
+    assert re.search(r"^x +2 h ago +0 +0  none", run("list", "--dir", str(tmp_path)).out, re.MULTILINE)
+    assert listed(tmp_path)[0]["duration_us"] == 0
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert re.search(r"^x +running +2 h 24 min +0 ", run("list", "--dir", str(tmp_path)).out, re.MULTILINE)
+
+
 def test_local_times_are_of_this_place() -> None:
     [weather, *_] = listed(FOLDER, TZ="Asia/Shanghai")
     assert (weather["started"], weather["started_local"]) == (
