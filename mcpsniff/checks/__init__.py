@@ -23,6 +23,7 @@ from mcpsniff.protocol.events import StillOpen, StillRunning
 from mcpsniff.protocol.exchanges import Exchange
 from mcpsniff.protocol.http import Http, HttpExchange, NamedEvent
 from mcpsniff.protocol.message import RESPONSE, Message
+from mcpsniff.protocol.reach import NotHere
 from mcpsniff.protocol.reading import TOO_DEEP
 from mcpsniff.protocol.revisions import METHODS, is_within
 from mcpsniff.wire.frames import INCOMPLETE, Frame, Span
@@ -186,6 +187,8 @@ _UNSEEN: Final = INCOMPLETE | {TOO_DEEP}
 TELLING_MEMBERS: Final = {"tools": "tools/list"}
 """A result whose request is not known, or has a method that is not, is judged by what it holds."""
 
+_MOMENTS: Final = (StillOpen, StillRunning, NotHere)
+
 LATER: Final = 1_000
 """``k`` of findings that time adds to an event which was judged already."""
 BESIDE: Final = 100
@@ -276,7 +279,7 @@ class Runner:
     ) -> list[Finding]:
         findings: list[Finding] = []
         ran: set[str] = set()
-        first = LATER if isinstance(item, StillOpen | StillRunning) else BESIDE if isinstance(item, NamedEvent) else 0
+        first = LATER if isinstance(item, _MOMENTS) else BESIDE if isinstance(item, NamedEvent) else 0
         unseen = bool(frame is not None and frame.flaws and not _UNSEEN.isdisjoint(frame.flaws)) or bool(
             isinstance(item, Message) and item.flaws and not _UNSEEN.isdisjoint(item.flaws)
         )
@@ -367,6 +370,7 @@ def load() -> dict[str, Check]:
         http_framing,
         http_headers,
         http_origin,
+        http_reach,
         http_sessions,
         http_statuses,
         http_streams,

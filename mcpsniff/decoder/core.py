@@ -89,6 +89,8 @@ class Decoder:
         while (due := self._next_deadline()) is not None and due <= t:
             if self._pipes.deadline == due:
                 self._pipes.pass_deadline(out)
+            elif self._web.deadline == due:
+                self._web.pass_deadline(out)
             else:
                 _, exchange = self._watch.popitem(last=False)
                 moment = StillOpen(exchange, due, SLOW_REQUEST_US)
@@ -147,14 +149,9 @@ class Decoder:
         return due is not None and due <= t
 
     def _next_deadline(self) -> int | None:
-        slow = None
-        for exchange in self._watch.values():
-            slow = exchange.t_alive + SLOW_REQUEST_US
-            break
-        exit_due = self._pipes.deadline
-        if exit_due is None:
-            return slow
-        return exit_due if slow is None else min(slow, exit_due)
+        slow = next((exchange.t_alive + SLOW_REQUEST_US for exchange in self._watch.values()), None)
+        all_due = (slow, self._pipes.deadline, self._web.deadline)
+        return min((due for due in all_due if due is not None), default=None)
 
     def _unannounced(self, out: list[Event], number: int, t: int) -> Channel:
         """A channel whose open record was lost.

@@ -31,6 +31,7 @@ from mcpsniff.protocol.http import (
     media_type,
 )
 from mcpsniff.protocol.message import ERROR, NOTIFICATION, RESPONSE, Fact, Message
+from mcpsniff.protocol.reach import NotHere, Reach
 from mcpsniff.protocol.talk import EventMark, WebTalk, content_of
 from mcpsniff.wire.frames import UNTERMINATED, Frame
 
@@ -53,6 +54,7 @@ class Web:
         self._talks = talks
         self._outside = Conversation(0, joined_late=True, over_http=True)
         """In place of the conversation of an exchange that belongs to none."""
+        self._reach = Reach()
         self._number = 0
         self._wires: dict[int, Wire] = {}
         self._bodies: dict[int, BodyChannel] = {}
@@ -115,6 +117,7 @@ class Web:
     def lose(self) -> None:
         """Bytes are missing: they may have been of any conversation, and what follows may be taken for another's."""
         self._talks.lose()
+        self._reach.lose()
         self._settle()
         for talk in self._all_talks():
             for direction in ("c2s", "s2c"):
@@ -127,8 +130,23 @@ class Web:
         for http in going_on:
             if http.state == OPEN:
                 self._tell(out, http, OPEN, t)
+        for refusal in self._reach.rest(self._wires.keys()):
+            self._judge_refusal(out, refusal, t)
         found = {one.request: one for talk in self._all_talks() for one in talk.exchanges.still_open()}
         return [found[request] for request in sorted(found)]
+
+    @property
+    def deadline(self) -> int | None:
+        """When the next finding comes that time alone leads to (microseconds)."""
+        return self._reach.deadline
+
+    def pass_deadline(self, out: list[Event]) -> None:
+        """Time has come to `deadline`."""
+        refusal = self._reach.due()
+        self._judge_refusal(out, refusal, refusal.due)
+
+    def _judge_refusal(self, out: list[Event], refusal: NotHere, t: int) -> None:
+        self._emitter.judge(out, refusal, self._conversation(refusal.exchange), refusal.event.n, t)
 
     # -- what happens in an HTTP exchange (mcpsniff.decoder.flow.Listener) ------------------------------------------
 
@@ -144,6 +162,7 @@ class Web:
     def requested(self, out: list[Event], http: HttpExchange) -> None:  # noqa: ARG002 - told when it is over
         """See `Listener`."""
         self._talks.arrive(http)
+        self._reach.requested(http)
 
     def asked(self, out: list[Event], http: HttpExchange, frame: Frame) -> None:
         """See `Listener`."""
@@ -156,8 +175,10 @@ class Web:
     def responded(self, out: list[Event], http: HttpExchange) -> None:
         """See `Listener`."""
         self._talks.respond(http)
+        self._reach.responded(http)
         if media_type(http.says("content-type")) == EVENT_STREAM:
             self._begin_stream(http)
+            self._reach.spoken(http)
             http.state = STREAMING
             self._tell(out, http, STREAMING, http.t_response or 0)
 
@@ -176,7 +197,8 @@ class Web:
         if http.stream is not None:
             http.stream.ended_at = None if http.state == LOST else t
         ended = self._talks.over(http, t)
-        self._tell(out, http, http.state, t)
+        event = self._tell(out, http, http.state, t)
+        self._reach.over(event, t)
         self._end(out, ended, t)
 
     def undecoded(self, out: list[Event], http: HttpExchange, t: int, why: str) -> None:
@@ -292,12 +314,13 @@ class Web:
     def _conversation(self, http: HttpExchange) -> Conversation:
         return self._outside if http.talk is None else http.talk.conversation
 
-    def _tell(self, out: list[Event], http: HttpExchange, state: str, t: int, why: str = "") -> None:
+    def _tell(self, out: list[Event], http: HttpExchange, state: str, t: int, why: str = "") -> Http:
         facts = tuple(http.facts[http.told :])
         is_first, http.told, http.is_told = not http.is_told, len(http.facts), True
         by_now = (http.stream_kind, http.conversation, http.ended_by)
         event = Http(http, state, http.asked.so_far(), http.answered.so_far(), facts, is_first, *by_now, why)
         self._emitter.tell(out, event, self._conversation(http), t)
+        return event
 
     def _end(self, out: list[Event], ended: Iterable[Exchange], t: int) -> None:
         for exchange in ended:

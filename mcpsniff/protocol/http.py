@@ -60,6 +60,7 @@ HTTP_FACTS: Final = {
     "endpoint-not-first": "an event came on a stream of HTTP+SSE before the one that names the endpoint",
     "endpoint-repeated": "a second event names an endpoint",
     "event-id-repeated": "an event has an id that event ``n`` of this session has had; ``text`` is the id",
+    "unreachable": "mcpsniff could not connect to the upstream, for the first time since it last answered",
     "tunnel": "the connection turned into something else than HTTP",
 }
 """What is true of an HTTP exchange because of what came before it. Each is there once per exchange."""

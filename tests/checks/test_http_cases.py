@@ -70,4 +70,6 @@ def test_what_the_finding_says(number: str, words: str) -> None:
 
 
 def test_B76_what_mcpsniff_answers_is_no_answer_of_the_server() -> None:
-    assert play(f"@http\n@open 2025-11-25\nC> POST /mcp {PING}\nM> 502 mcpsniff: no connection").findings == []
+    found = play(f"@http\n@open 2025-11-25\nC> POST /mcp {PING}\nM> 502 mcpsniff: no connection").findings
+
+    assert [(one.code, one.blame) for one in found] == [("MCP556", "network")]

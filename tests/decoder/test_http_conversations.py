@@ -338,7 +338,7 @@ def test_what_mcpsniff_answers_is_its_own() -> None:
 
     assert (first.exchange.by, first.exchange.status, first.state) == ("mcpsniff", 502, "complete")
     assert first.answered.size == len("nobody is there")
-    assert faults(dialogue) == []
+    assert faults(dialogue) == ["MCP556"]
 
 
 def test_a_connection_without_a_byte_is_nothing() -> None:

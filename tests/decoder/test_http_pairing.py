@@ -498,7 +498,7 @@ def test_a_response_that_comes_before_its_request_is_whole_says_the_same(respons
 
 def test_a_refused_request_that_is_never_whole_is_told_with_the_end() -> None:
     head = "POST /mcp HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: application/json\\r\\nContent-Length: 99\\r\\n\\r\\n"
-    events = played(f"@open 2025-11-25\nC| b'{head}{{\"jsonrpc\":\"2.0\"'\nS> 413 Too Large\nS> EOF").events
+    events = played(f'@open 2025-11-25\nC| b\'{head}{{"jsonrpc":"2.0"\'\nS> 413 Too Large\nS> EOF').events
 
     assert [(one.state, one.exchange.status, one.exchange.is_over) for one in https(events)][2:] == [
         ("complete", 413, True)

@@ -1,0 +1,69 @@
+"""Checks of whether MCP is there at all: a wrong path, and a server that does not run."""
+
+import re
+from typing import Final
+
+from mcpsniff.checks import CLIENT, ERROR, HTTP, NETWORK, WARNING, Verdict, check
+from mcpsniff.checks.over_http import STREAMABLE, request_line
+from mcpsniff.checks.words import plain
+from mcpsniff.protocol.conversation import Conversation
+from mcpsniff.protocol.http import Http
+from mcpsniff.protocol.reach import NotHere
+
+METHOD_NOT_ALLOWED: Final = 405
+_TRIED: Final = re.compile(r"cannot reach the upstream (\S+) \((.*)\)\.")
+_REFUSED: Final = "connection refused"
+
+
+@check(
+    "MCP555",
+    "http-not-here",
+    on=NotHere,
+    severity=WARNING,
+    group=HTTP,
+    spec=STREAMABLE,
+    blame=CLIENT,
+)
+def http_not_here(moment: NotHere, _: Conversation) -> Verdict:
+    """Messages are POSTed to a path where no MCP is spoken, and the client does not look elsewhere.
+
+    404 without a JSON-RPC error says that the server knows no such path, 405 that it takes no POST there. Clients that
+    know both transports then ask for a stream by GET, which is no fault; here nothing like that followed within 3 s,
+    or was refused too, and nobody has spoken MCP at this path. Told once for each path.
+
+    Fix: Check the path in the URL that the client was given; usual ones are ``/mcp`` (Streamable HTTP) and ``/sse``
+    (HTTP+SSE, for a client that is set to this transport). mcpsniff passes every path on as it is.
+    """
+    http = moment.exchange
+    said = f"{request_line(http)} was answered {http.status}, and no MCP is spoken there"
+    if http.status == METHOD_NOT_ALLOWED:
+        return f"{said}: check the path (usual ones are /mcp and /sse), and whether the server is one of HTTP+SSE"
+    return f"{said}: check the path, usual ones are /mcp and /sse"
+
+
+@check(
+    "MCP556",
+    "upstream-unreachable",
+    on=Http,
+    when=("unreachable",),
+    severity=ERROR,
+    group=HTTP,
+    spec="rfc9110#section-15.6.3",
+    blame=NETWORK,
+)
+def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
+    """The upstream accepts no connection, so that mcpsniff answers 502 in its place.
+
+    The server does not run, has ended, or listens at another address or port; ``localhost`` may be 127.0.0.1 for one
+    program and ::1 for another. Told once, until the upstream has answered again.
+
+    Fix: Start the server, and check host and port of the upstream that mcpsniff was given.
+    """
+    found = _TRIED.search(event.exchange.answered.beginning.decode(errors="replace"))
+    if found is None:
+        return f"no connection could be made to {plain(event.exchange.authority, 60)}"
+    tried = [one.rpartition(": ") for one in found[2].split("; ")]
+    if all(why.lower() == _REFUSED for _place, _colon, why in tried):
+        places = " or ".join(plain(place, 60) for place, _colon, _why in tried[:3])
+        return f"nothing accepts connections at {places} (connection refused)"
+    return f"no connection could be made to {plain(found[1], 60)}: {plain(found[2], 150)}"
