@@ -70,6 +70,7 @@ class Joined:
         """The rows, each with its time on the time line, which never goes back."""
         latest = 0
         for row in chain(self._first, self._rows):
+            self.summary.place(row)
             latest = max(latest, row.t + self.offset_us)
             yield latest, row
 

@@ -151,6 +151,7 @@ def write(session: Session, page: Page, *, now_us: int | None = None, running: b
             opened = True
             rows = held
         for row in rows:
+            summary.place(row)
             page.row(row)
 
     for events in session.events():

@@ -15,6 +15,7 @@ from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import Message
 from mcpsniff.transcript.http_counts import HttpCounts
 from mcpsniff.transcript.latency import Latencies
+from mcpsniff.transcript.row import Row
 from mcpsniff.transcript.talk_counts import CountsByTalk
 from mcpsniff.transcript.talks import Talks
 from mcpsniff.wire.frames import Frame
@@ -61,7 +62,7 @@ class Fault:
     first: Finding
     count: int = 0
     places: list[int] = field(default_factory=list)
-    """Where it was found first: the numbers of messages, else of the events it hangs on."""
+    """Where it was found first: the numbers of messages, else of the rows it hangs on, as far as `place` was told."""
 
 
 class Summary:
@@ -96,14 +97,11 @@ class Summary:
         self.has_ended = False
         """True once the server's process has ended, or could not be started."""
         self._tool_errors: set[int] = set()
-        self._on_frame: list[Fault] = []
-        """Faults of the latest frame, whose place is the message in it if there is one."""
 
     def feed(self, events: Iterable[Event]) -> None:
         """Count events."""
         for event in events:
             if isinstance(event, Frame):
-                self._on_frame.clear()
                 self.bytes[event.direction] += event.size
                 self.last_t = max(self.last_t, event.t_last)
                 self.http.frame(event)
@@ -125,6 +123,14 @@ class Summary:
                 elif isinstance(event, Close) and (event.ends_process or event.how == "error"):
                     self.has_ended = True
 
+    def place(self, row: Row) -> None:
+        """Take note where findings are shown: not every event that one hangs on has a row of its own."""
+        for finding in row.findings:
+            if finding.message is None and finding.at != row.n:
+                fault = self.faults.get((finding.code, finding.severity, finding.blame))
+                if fault is not None:
+                    fault.places = [row.n if place == finding.at else place for place in fault.places]
+
     def worst_first(self) -> list[Fault]:
         """The findings by code and blame, the worst severity first, then the most frequent."""
 
@@ -144,10 +150,6 @@ class Summary:
         self.kinds[message.kind] = self.kinds.get(message.kind, 0) + 1
         self.messages[message.direction] += 1
         self.by_talk.message(message)
-        if message.batch is None:
-            for fault in self._on_frame:
-                fault.places = [message.n if place == message.frame.n else place for place in fault.places]
-            self._on_frame.clear()
         link = message.link
         if message.result.get("isError") is True and link is not None and link.response == message.n:
             self._tool_errors.add(link.request)
@@ -178,8 +180,6 @@ class Summary:
         fault.count += 1
         if len(fault.places) < PLACES:
             fault.places.append(finding.at if finding.message is None else finding.message)
-            if finding.message is None and finding.at == finding.frame:
-                self._on_frame.append(fault)
 
     @property
     def cancelled(self) -> int:

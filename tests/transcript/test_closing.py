@@ -5,6 +5,7 @@ from mcpsniff.checks import CLIENT, INFO, NOTE, SERVER, WARNING, Finding, load
 from mcpsniff.decoder import Decoder
 from mcpsniff.transcript.advice import GRADED_DOWN, SPEAKS_TO, what_to_do
 from mcpsniff.transcript.payload import WHOLE
+from mcpsniff.transcript.rows import RowBuilder
 from mcpsniff.transcript.summary import Summary
 from mcpsniff.wire.frames import DEFAULT_FRAME_LIMIT
 from tests.sessions import OPENS, end, records
@@ -173,10 +174,15 @@ def test_a_session_that_ended_says_nothing_of_the_kind() -> None:
 
 def test_a_finding_about_a_frame_leads_to_the_row_of_its_message() -> None:
     said = records(("s2c", b"{}" + b" " * 100 + b"\n"), ("s2c", b"\n"), ("s2c", b"\n"))
-    summary = Summary()
+    summary, builder = Summary(), RowBuilder()
     decoder = Decoder(frame_limit=50)
     for one in said:
-        summary.feed(decoder.feed(one))
+        events = decoder.feed(one)
+        summary.feed(events)
+        for row in builder.feed(events):
+            summary.place(row)
+    for row in builder.finish():
+        summary.place(row)
     places = {fault.first.code: fault.places for fault in summary.worst_first()}
 
     assert places["MCP904"] == [2]

@@ -149,6 +149,7 @@ class LiveText:
 
     def _give(self, rows: Iterable[Row]) -> None:
         for row in rows:
+            self._summary.place(row)
             if self._begun:
                 self._page.row(row)
                 continue
