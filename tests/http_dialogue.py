@@ -28,6 +28,8 @@ space belongs to the line above it; their findings stand in the margin of the fi
     C> EOF, S> EOF              the client, or the server, closes the connection
     C> RESET, S> RESET          it breaks it off
     M> STATUS [BODY]            mcpsniff answers the request itself
+    M> INSTEAD OLD NEW          mcpsniff passed on NEW and a comment line, in equal length, in the place of OLD, which
+                                stands in the latest chunk from the server
     G> C N WHY                  the recorder lost N bytes of the client's (or S, the server's) side
     @session ID, @version REV   requests carry this Mcp-Session-Id, this MCP-Protocol-Version from now on (no ID, no
                                 REV: none)
@@ -103,6 +105,8 @@ class HttpStage(Stage):
             self._end(line, side, link, rest)
         elif side == "C":
             self._request(line, link, rest, *self._block(line))
+        elif side == "M" and rest.startswith("INSTEAD "):
+            self._change(line, link, *rest.split()[1:])
         elif side == "M":
             self._own_answer(line, link, _response(rest, *self._block(line), Link(0)))
         else:
@@ -231,6 +235,13 @@ class HttpStage(Stage):
         if link.deflate is not None:
             data = link.deflate.compress(data) + link.deflate.flush(zlib.Z_SYNC_FLUSH)
         self.feed(line, "chunk", link.channel("S"), _chunk(data) if link.chunked else data)
+
+    def _change(self, line: Line, link: Link, old: str, new: str) -> None:
+        channel = link.channel("S")
+        said = b"".join(one.body for one in self.records if one.kind == "chunk" and one.channel == channel)
+        data = f"{new}\n:".encode().ljust(len(old))
+        body = {"start": said.rindex(old.encode()), "length": len(old), "data": data, "by": "mcpsniff"}
+        self.feed(line, "rewrite", channel, body)
 
     def _own_answer(self, line: Line, link: Link, data: bytes) -> None:
         channel = link.channel("S")

@@ -21,7 +21,7 @@ from typing import Any, Final
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import StillOpen, StillRunning
 from mcpsniff.protocol.exchanges import Exchange
-from mcpsniff.protocol.http import Http, HttpExchange, NamedEvent
+from mcpsniff.protocol.http import Http, HttpExchange, NamedEndpoint, NamedEvent
 from mcpsniff.protocol.message import RESPONSE, Message
 from mcpsniff.protocol.reach import NotHere
 from mcpsniff.protocol.reading import TOO_DEEP
@@ -279,7 +279,7 @@ class Runner:
     ) -> list[Finding]:
         findings: list[Finding] = []
         ran: set[str] = set()
-        first = LATER if isinstance(item, _MOMENTS) else BESIDE if isinstance(item, NamedEvent) else 0
+        first = _first(item)
         unseen = bool(frame is not None and frame.flaws and not _UNSEEN.isdisjoint(frame.flaws)) or bool(
             isinstance(item, Message) and item.flaws and not _UNSEEN.isdisjoint(item.flaws)
         )
@@ -332,6 +332,13 @@ class Runner:
             frame.n if frame is not None else None,
             getattr(item, "spans", ()),
         )
+
+
+def _first(item: Any) -> int:
+    """The ``k`` of the first finding on ``item`` that one run of the checks may give."""
+    if isinstance(item, _MOMENTS) or (isinstance(item, NamedEndpoint) and item.is_passed):
+        return LATER
+    return {NamedEvent: BESIDE, NamedEndpoint: 2 * BESIDE}.get(type(item), 0)
 
 
 def _method_answered(message: Message) -> str | None:

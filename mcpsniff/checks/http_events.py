@@ -4,7 +4,7 @@ from mcpsniff.checks import ERROR, HTTP, INFO, SERVER, WARNING, Hit, Verdict, ch
 from mcpsniff.checks.over_http import EVENTS, host_of, is_of_mcp, is_same_place, is_streamable, request_line
 from mcpsniff.checks.words import plain, quoted
 from mcpsniff.protocol.conversation import Conversation
-from mcpsniff.protocol.http import STREAMING, Http, HttpExchange, NamedEvent
+from mcpsniff.protocol.http import STREAMING, Http, HttpExchange, NamedEndpoint, NamedEvent
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.reading import TRAILING_DATA
 from mcpsniff.wire.frames import UNTERMINATED
@@ -137,34 +137,49 @@ def endpoint_first(event: NamedEvent, _: Conversation) -> Verdict:
 @check(
     "MCP536",
     "endpoint-origin",
-    on=NamedEvent,
+    on=NamedEndpoint,
     severity=WARNING,
     group=HTTP,
     spec=LEGACY_STREAM,
 )
-def endpoint_origin(event: NamedEvent, _: Conversation) -> Verdict:
+def endpoint_origin(moment: NamedEndpoint, _: Conversation) -> Verdict:
     """The ``endpoint`` event leads away from where the stream comes from, so that POSTs bypass mcpsniff.
 
     The SDK clients refuse an endpoint of another scheme, host or port than the stream's; others go there, and what
     they say is not in the capture. An absolute address of the upstream is made relative on the way, but not in a
-    compressed stream.
+    compressed stream, nor where its event takes more than 1 s or 64 KiB to arrive, or is not the first on its stream.
 
     Fix: Send the endpoint as a path (``/messages?sessionId=…``), and do not compress event streams.
     """
-    sse, http = event.frame.sse, event.exchange
-    if sse is None or sse.event != "endpoint" or http.method == "POST" or http.request is None:
+    http = moment.exchange
+    if http.request is None:
         return None
-    endpoint = event.frame.payload.decode(errors="replace").strip()
+    endpoint = moment.frame.payload.decode(errors="replace").strip()
     scheme, found, _rest = endpoint.partition("//")
     if not found or scheme.lower() not in ("http:", "https:", ""):
         return None
-    return _leads_away(http, endpoint, scheme.lower(), is_coded=event.frame.coding is not None)
+    is_upstream = _is_same_scheme(http, scheme.lower()) and is_same_place(host_of(endpoint), host_of(http.authority))
+    leads = _leads_away(http, endpoint, scheme.lower(), is_coded=moment.frame.coding is not None)
+    if not moment.is_passed:
+        return leads
+    if leads is None and is_upstream and not _is_own(http, endpoint):
+        return f"the endpoint {quoted(endpoint, 60)} was passed on as it is, and leads past mcpsniff"
+    return None
+
+
+def _is_same_scheme(http: HttpExchange, scheme: str) -> bool:
+    return scheme in ("", ("https:" if http.authority.startswith("https:") else "http:"))
+
+
+def _is_own(http: HttpExchange, endpoint: str) -> bool:
+    """True if a client that asked there for the stream comes back to the same place."""
+    return is_same_place(host_of(endpoint), host_of(http.asks("host") or ""))
 
 
 def _leads_away(http: HttpExchange, endpoint: str, scheme: str, *, is_coded: bool) -> str | None:
     """What an absolute endpoint is, if not the client's own address of the server."""
     shown = f"the endpoint {quoted(endpoint, 60)}"
-    same_scheme = scheme in ("", ("https:" if http.authority.startswith("https:") else "http:"))
+    same_scheme = _is_same_scheme(http, scheme)
     place, asked = host_of(endpoint), host_of(http.asks("host") or "")
     if same_scheme and place[0] == asked[0] and is_same_place(place, asked):
         return None

@@ -130,6 +130,8 @@ class Decoder:
             self._lose(record.channel, number_of(fields.get("bytes")) or 0, str(fields.get("why")))
         note = Note(record.kind, record.channel, fields, _note_spans(record.channel, fields))
         self._emitter.tell(out, note, self._talks.main, record.t)
+        if record.kind == REWRITE:
+            self._web.changed(record.channel, note.spans)
         channel = self._channels.get(record.channel) if record.channel is not None else None
         data = fields.get("data")
         is_insertion = record.kind == REWRITE and fields.get("length") == 0

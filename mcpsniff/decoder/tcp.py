@@ -39,10 +39,12 @@ class TcpChannel(Channel):
 
     def feed(self, out: list[Event], t: int, data: bytes) -> None:
         """See `Channel`."""
+        self.web.goes_on(out, self.number, t)
         self.wire.take(out, self.direction, self.wire.splitter.feed(t, self.number, data))
 
     def close(self, out: list[Event], record: Record) -> None:
         """See `Channel`."""
+        self.web.goes_on(out, self.number, record.t)
         close = close_event(self, record)
         self.wire.close(out, self, close, record.t)
         self.web.closed(out, self, close, record.t)

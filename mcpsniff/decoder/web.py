@@ -26,6 +26,7 @@ from mcpsniff.protocol.http import (
     Body,
     Http,
     HttpExchange,
+    NamedEndpoint,
     NamedEvent,
     Stream,
     media_type,
@@ -33,7 +34,7 @@ from mcpsniff.protocol.http import (
 from mcpsniff.protocol.message import ERROR, NOTIFICATION, RESPONSE, Fact, Message
 from mcpsniff.protocol.reach import NotHere, Reach
 from mcpsniff.protocol.talk import EventMark, WebTalk, content_of
-from mcpsniff.wire.frames import UNTERMINATED, Frame
+from mcpsniff.wire.frames import UNTERMINATED, Frame, Span
 
 KINDS: Final = frozenset({"tcp", "http-request", "http-response"})
 """The kinds of channels that carry HTTP."""
@@ -55,6 +56,8 @@ class Web:
         self._outside = Conversation(0, joined_late=True, over_http=True)
         """In place of the conversation of an exchange that belongs to none."""
         self._reach = Reach()
+        self._endpoints: dict[int, NamedEndpoint] = {}
+        """By channel: events of which the next record tells whether mcpsniff has changed them."""
         self._number = 0
         self._wires: dict[int, Wire] = {}
         self._bodies: dict[int, BodyChannel] = {}
@@ -76,6 +79,19 @@ class Web:
         self._flows[id(channel.flow)] = channel.flow
         channel.begin(out, t)
         return channel
+
+    def goes_on(self, out: list[Event], channel: int, t: int) -> None:
+        """Something comes on a channel: a change of what came before it would have been recorded by now."""
+        named = self._endpoints.pop(channel, None) if self._endpoints else None
+        if named is not None:
+            named.is_passed = True
+            self._emitter.judge(out, named, self._conversation(named.exchange), named.frame.n, t)
+
+    def changed(self, channel: int | None, spans: Iterable[Span]) -> None:
+        """Something else than these bytes of a channel was passed on by mcpsniff."""
+        named = self._endpoints.get(-1 if channel is None else channel)
+        if named is not None and any(_overlap(one, other) for one in spans for other in named.frame.spans):
+            del self._endpoints[named.frame.channel]
 
     def wire_of(self, channel: TcpChannel, fields: dict[str, Any]) -> Wire:
         """The connection of a channel: the one that the other direction is on, or a new one."""
@@ -102,6 +118,7 @@ class Web:
         self._talks.is_torn = any(flow.is_torn for flow in self._flows.values())
 
     def _forget(self, channel: TcpChannel | BodyChannel) -> None:
+        self._endpoints.pop(channel.number, None)
         if isinstance(channel, TcpChannel):
             wire = channel.wire
             if wire.is_over and self._wires.get(wire.connection) is wire:
@@ -118,6 +135,7 @@ class Web:
         """Bytes are missing: they may have been of any conversation, and what follows may be taken for another's."""
         self._talks.lose()
         self._reach.lose()
+        self._endpoints.clear()
         self._settle()
         for talk in self._all_talks():
             for direction in ("c2s", "s2c"):
@@ -308,6 +326,10 @@ class Web:
         self._speech.frame(out, frame, self._conversation(http))
         if frame.sse is not None and frame.sse.event != "message" and frame.sse.dispatched:
             self._emitter.judge(out, NamedEvent(frame, http), self._conversation(http), frame.n, frame.t_last)
+            if frame.sse.event == "endpoint" and http.method != "POST":
+                named = NamedEndpoint(frame, http)
+                self._emitter.judge(out, named, self._conversation(http), frame.n, frame.t_last)
+                self._endpoints[frame.channel] = named
 
     # -- small parts -----------------------------------------------------------------------------------------------
 
@@ -332,6 +354,10 @@ class Web:
     def _all_talks(self) -> list[WebTalk]:
         going_on = [http.talk for http in self._going_on() if http.talk is not None]
         return list({id(talk): talk for talk in (*self._talks.live(), *going_on)}.values())
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.channel == other.channel and one.start < other.stop and other.start < one.stop
 
 
 def _count(body: Body, frame: Frame) -> None:

@@ -356,6 +356,26 @@ class NamedEvent:
         return self.frame.spans
 
 
+@dataclass(slots=True)
+class NamedEndpoint:
+    """A moment, not an event: a stream of HTTP+SSE has named an endpoint; and once more, if it was passed on so."""
+
+    frame: Frame
+    exchange: HttpExchange
+    is_passed: bool = False
+    """True when what comes next on the channel is there, and no record has said that mcpsniff changed the event."""
+
+    @property
+    def direction(self) -> str:
+        """``s2c``."""
+        return self.frame.direction
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The recorded bytes of the event."""
+        return self.frame.spans
+
+
 def origin_form(target: str) -> str:
     """A request target without scheme and authority, as `POST http://host/mcp` has them in front of a proxy."""
     scheme, found, rest = target.partition("://")
