@@ -230,6 +230,10 @@ class Exchanges:
         """The request has ended already: by a cancel that crossed this answer, or by an earlier answer."""
         if exchange is not None and exchange.predecessor is not None and exchange.predecessor.late is None:
             exchange = exchange.predecessor
+        self._after_end(message, exchange, asker)
+
+    def _after_end(self, message: Message, exchange: Exchange | None, asker: Asker) -> None:
+        """It is this exchange that has ended already."""
         message.link = exchange
         if exchange is not None and exchange.state == CANCELLED and exchange.late is None:
             exchange.late = message.n
@@ -290,11 +294,17 @@ class Exchanges:
             elif side.is_whole:
                 message.facts += (Fact("cancel-unknown"),)
             return []
-        exchange = queue[0]
+        exchange = self._cancelled_by(message, key, queue)
+        if exchange is None:
+            return []
         message.link = exchange
         exchange.cancel = message.n
         self._end(exchange, CANCELLED, message.t)
         return [exchange]
+
+    def _cancelled_by(self, message: Message, key: IdKey, queue: list[Exchange]) -> Exchange | None:  # noqa: ARG002
+        """Which of the open requests with one id is cancelled; None if that cannot be said."""
+        return queue[0]
 
     def _end(self, exchange: Exchange, state: str, t: int, answer: Message | None = None) -> None:
         exchange.state = state

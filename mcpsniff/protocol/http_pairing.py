@@ -8,6 +8,10 @@ its answer any more:
   (with ids it can be resumed, and the request stays open until the session ends);
 * but not by 202, which says that the answer comes on another stream;
 * in 2026-07-28 always when its POST is over: cancelled if the client hung up, for that is how one cancels there.
+
+Where several clients may use the same ids (servers without sessions), a cancel names one of several open requests. It
+ends the one of its own connection, else the one whose POST is over; if there is no such, all of them stay open, and the
+first whose POST ends without an answer is the one that was cancelled.
 """
 
 from itertools import chain
@@ -15,7 +19,7 @@ from typing import Final
 
 from mcpsniff.protocol.asker import Asker
 from mcpsniff.protocol.broadcasts import Broadcasts
-from mcpsniff.protocol.exchange import ABANDONED, CANCELLED, ERRORED, Exchange
+from mcpsniff.protocol.exchange import ABANDONED, CANCELLED, ERRORED, OPEN, Exchange
 from mcpsniff.protocol.exchanges import MADE_UP_IDS, Exchanges, Watch
 from mcpsniff.protocol.finished import WINDOW, SharedWindow
 from mcpsniff.protocol.http import GET, LOST, POST, HttpExchange, Stream
@@ -44,6 +48,10 @@ class HttpExchanges(Exchanges):
         self.one_client = one_client
         self._carried: dict[int, list[Exchange]] = {}
         """The open requests of the client, by the HTTP exchange that carried them."""
+        self._of_post: dict[int, list[Exchange]] = {}
+        """All requests, also those that have ended, of each POST that is going on."""
+        self._cancels: dict[tuple[str, IdKey], list[int]] = {}
+        """By direction and id: cancels of which it is not known yet which of the open requests they mean."""
         self._broadcasts = Broadcasts()
         self._has_lost = joined_late
         """True once bytes were lost that may be of this conversation: an answer may come on what was torn by it."""
@@ -64,13 +72,16 @@ class HttpExchanges(Exchanges):
         ``last`` says that the session has ended, so that nothing can be resumed; ``elsewhere`` that answers come on
         another stream anyway.
         """
+        self._of_post.pop(http.number, None)
         carried = self._carried.get(http.origin, [])
         if not carried:
             return []
         resumable = http.stream is not None and http.stream.is_resumable
         if elsewhere and not last:
             return []
-        http.tell("ended-unanswered", carried[0].request)
+        owed = next((one for one in carried if ("c2s", one.key) not in self._cancels), None)
+        if owed is not None:
+            http.tell("ended-unanswered", owed.request)
         if not (modern or last) and (resumable or http.status == ACCEPTED):
             return []
         state = CANCELLED if modern and http.ended_by == "client" else ABANDONED
@@ -110,19 +121,50 @@ class HttpExchanges(Exchanges):
             if message.direction == "c2s":
                 http.requests += 1
                 self._carried.setdefault(http.number, []).append(exchange)
+                self._of_post.setdefault(http.number, []).append(exchange)
         return ended
 
     def _tell_reuse(self, message: Message, name: str, earlier: Exchange | None) -> None:
         http = message.http
         same = earlier is not None and http is not None and earlier.connection == http.connection
-        if same or self.one_client or message.direction == "s2c":
+        if same or self.one_client:  # a server without sessions counts anew for each client, too
             super()._tell_reuse(message, name, earlier)
 
+    def _cancelled_by(self, message: Message, key: IdKey, queue: list[Exchange]) -> Exchange | None:
+        http = message.http
+        if self.one_client or http is None or (len(queue) == 1 and not queue[0].ambiguous):
+            return super()._cancelled_by(message, key, queue)
+        own = next((one for one in queue if one.connection == http.connection), None)
+        if own is not None:
+            return own
+        ended = self._sides[message.direction].finished.get(key)
+        if ended is not None and (ended.connection == http.connection or ended.state == ABANDONED):
+            message.link = ended
+            return None
+        over = next((one for one in queue if one.direction == "c2s" and one.http not in self._of_post), None)
+        if over is None:
+            self._cancels.setdefault((message.direction, key), []).append(message.n)
+        return over
+
     def _waited_for(self, message: Message, key: IdKey, asker: Asker) -> Exchange | None:
-        queue = asker.open.get(key)
-        if queue is not None and len(queue) > 1:
-            return next((one for one in queue if self._is_certain(message, one)), queue[0])
+        certain = next((one for one in asker.open.get(key, ()) if self._is_certain(message, one)), None)
+        if certain is not None or self._ended_here(message) is not None:
+            return certain
         return super()._waited_for(message, key, asker)
+
+    def _ended_here(self, message: Message) -> Exchange | None:
+        """The request of the POST that brings this answer, if it has ended already."""
+        if message.http is None or message.direction == "c2s":
+            return None
+        carried = self._of_post.get(message.http.origin, ())
+        return next((one for one in reversed(carried) if one.key == message.key and one.state != OPEN), None)
+
+    def _unexpected(self, message: Message, key: IdKey, asker: Asker) -> None:
+        ended = self._ended_here(message)
+        if ended is None:
+            super()._unexpected(message, key, asker)
+        else:
+            self._after_end(message, ended, asker)
 
     def _is_certain(self, message: Message, exchange: Exchange) -> bool:
         return message.http is not None and exchange.http == message.http.origin
@@ -186,4 +228,10 @@ class HttpExchanges(Exchanges):
                     del self._carried[exchange.http]
         if answer is not None and answer.http is not None and answer.http.number == exchange.http:
             exchange.status = answer.http.status
+        place = (exchange.direction, exchange.key)
+        cancels = self._cancels.get(place)
+        if cancels and state == ABANDONED:
+            exchange.cancel, state = cancels.pop(0), CANCELLED
         super()._end(exchange, state, t, answer)
+        if cancels is not None and (not cancels or exchange.key not in self._sides[exchange.direction].open):
+            del self._cancels[place]

@@ -218,6 +218,88 @@ def test_two_with_one_id_answered_on_the_get_stream_are_ambiguous() -> None:
     assert sum("ambiguous" in facts(one) for one in messages(events)) == 2
 
 
+# -- the same id twice, by clients of a server without sessions -------------------------------------------------------
+
+TWO_CLIENTS = """
+@open 2025-11-25 none
+C> POST /mcp $call(1,A)
+S> 200 STREAM
+C2> POST /mcp $call(1,B)
+S2> 200 STREAM
+"""
+CANCEL = 'POST /mcp {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        (f"C3> {CANCEL}S3> 202\nS2> EVENT $result(1)\nS2> END\nS> EVENT $result(1)\nS> END", "answered answered"),
+        (f"C3> {CANCEL}S3> 202\nS2> END\nS> EVENT $result(1)\nS> END", "answered cancelled"),
+        (f"C3> {CANCEL}S3> 202\nC2> RESET\nS> EVENT $result(1)\nS> END", "answered cancelled"),
+        (f"C2> RESET\nC3> {CANCEL}S3> 202\nS> EVENT $result(1)\nS> END", "answered abandoned"),
+        (f"C3> {CANCEL}S3> 202\nS> END\nS2> EVENT $result(1)\nS2> END", "cancelled answered"),
+        (f"C3> {CANCEL}S3> 202\nS2> END\nS> END", "abandoned cancelled"),
+        (f"S2> EVENT $result(1)\nS2> END\nC2> {CANCEL}S2> 202\nS> EVENT $result(1)\nS> END", "answered answered"),
+        (f"S2> EVENT $result(1)\nS2> END\nC3> {CANCEL}S3> 202\nS> EVENT $result(1)\nS> END", "answered answered"),
+        (f"S2> EVENT $result(1)\nS2> END\nC3> {CANCEL}S3> 202\nS> END", "cancelled answered"),
+        (f"C3> {CANCEL}S3> 202\nC3> {CANCEL}S3> 202\nS> END\nS2> END", "cancelled cancelled"),
+    ],
+)
+def test_a_cancel_of_one_client_does_not_end_the_request_of_another(then: str, expected: str) -> None:
+    events = played(TWO_CLIENTS + then).events
+
+    ended = [one for one in exchanges(events) if one.method == "tools/call"]
+    assert " ".join(one.state for one in sorted(ended, key=lambda one: one.request)) == expected
+    by_number = {message.n: message.http for message in messages(events)}
+    assert all(one.response is None or by_number[one.response].number == one.http for one in ended)  # type: ignore[union-attr]
+    unanswered = codes(events, ERROR, WARNING).count("MCP525")
+    assert unanswered == expected.count("abandoned") - ("RESET" in then and "abandoned" in expected)
+    assert [code for code in codes(events, ERROR, WARNING) if code != "MCP525"] == []
+
+
+def test_an_answer_that_crosses_the_cancel_on_its_own_stream_is_no_answer_to_another_request() -> None:
+    """Both are of one client, and the first was cancelled: what its stream brings is late, the other one goes on."""
+    events = played(
+        f"""
+        @open 2025-11-25
+        C> POST /mcp $call(1,A)
+        S> 200 STREAM
+        C2> {CANCEL}
+        S2> 202
+        C2> POST /mcp $call(1,B)
+        S2> 200 STREAM
+        S> EVENT $result(1)
+        S> END
+        S2> EVENT $result(1)
+        S2> END
+        """
+    ).events
+
+    assert outcomes(events)[1:] == ["A 1 cancelled 3→", "B 1 answered 5→5"]
+    assert [facts(one) for one in messages(events)][-2:] == [["answer-after-cancel"], []]
+    assert not {"MCP404", "MCP524"} & set(codes(events))
+
+
+def test_a_server_without_sessions_numbers_its_requests_for_each_client_anew() -> None:
+    ping = 'EVENT {"jsonrpc":"2.0","id":0,"method":"ping"}'
+    pong = 'POST /mcp {"jsonrpc":"2.0","id":0,"result":{}}'
+    events = played(
+        TWO_CLIENTS
+        + f"S> {ping}\nS2> {ping}\nC3> {pong}\nS3> 202\nC4> {pong}\nS4> 202\n"
+        + "S2> EVENT $result(1)\nS2> END\nS> EVENT $result(1)\nS> END"
+    ).events
+
+    assert outcomes(events)[1:3] == ["A 1 answered 3→3", "B 1 answered 4→4"]
+    assert codes(events, ERROR, WARNING) == []
+
+
+def test_a_server_that_repeats_an_id_to_one_client_is_told() -> None:
+    ping = 'EVENT {"jsonrpc":"2.0","id":0,"method":"ping"}'
+    events = played(TWO_CLIENTS + f"S> {ping}\nS> {ping}\nS> EVENT $result(1)\nS> END\nS2> EVENT $result(1)").events
+
+    assert "MCP401" in codes(events, ERROR)
+
+
 def test_a_request_that_http_refused_may_be_sent_again_with_its_id() -> None:
     events = played(
         """
