@@ -177,8 +177,10 @@ def _requests(named: list[Exchange], total: int, what: str, now: int, width: int
     for exchange in named:
         about = f" {visible(exchange.target)}" if exchange.target else ""
         waited = max((now if exchange.state == OPEN else exchange.t) - exchange.t_request, 0)
-        how = f"HTTP {exchange.status} after" if is_refused(exchange) else _COME_TO[exchange.state]
-        came_to = f"{how} {duration(waited)}" if waited else exchange.state
+        if is_refused(exchange):
+            came_to = f"HTTP {exchange.status} after {duration(waited)}"
+        else:
+            came_to = f"{_COME_TO[exchange.state]} {duration(waited)}" if waited else exchange.state
         request = ("plain", f"#{exchange.request} {visible(exchange.method)}{about}")
         remark = ("remark", f"  id {shortened(visible(exchange.id), 20)}, {came_to}")
         yield from flowed([[request], [remark]], width, 2)

@@ -19,6 +19,8 @@ _RESET: Final = {
     "stdout": "reading the server's stdout failed",
     "stderr": "reading the server's stderr failed",
 }
+WE_STOPPED: Final = "mcpsniff was stopped"
+"""What the relay records of a connection that its own end has cut off, and what is said of that."""
 _OF_HTTP: Final = frozenset({"tcp", "http-request", "http-response"})
 _ABORTED: Final = {
     ("stdin", "the server closed its end"): "the server closed its stdin and reads no more",
@@ -38,6 +40,8 @@ def close_words(close: Close) -> tuple[str, str, bool]:
         title, loud = _process(close)
         return title, _sent(close.sent, close.by), loud
     if close.kind in _OF_HTTP:
+        if close.error == WE_STOPPED:
+            return WE_STOPPED, "", False
         return "", "", False  # what that meant to an HTTP exchange is told with the exchange
     if close.how == "error":
         return "the server could not be started", close.error or "", True

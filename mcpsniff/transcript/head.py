@@ -59,14 +59,19 @@ def head(
 
 def _transport(header: Header, talks: Talks | None) -> Iterator[Entry]:
     if header.transport:
-        flavour = ""
-        if talks is not None and talks.count == 1:
-            first = next(iter(talks.named.values())).conversation
-            flavour = "Streamable HTTP" if first.endpoint is None else "HTTP+SSE"
-        yield Entry("transport", header.transport, flavour)
+        known = [] if talks is None else [_flavour(talk.conversation) for talk in talks.named.values()]
+        yield Entry("transport", header.transport, " and ".join(dict.fromkeys(filter(None, known))))
     ends = [end for end in (header.listen, header.upstream) if end]
     if ends:
         yield Entry("route", " → ".join(ends))
+
+
+def _flavour(conversation: Conversation) -> str:
+    """Which of the two HTTP transports a conversation has shown to be on; empty while it may be either."""
+    if conversation.endpoint is not None:
+        return "HTTP+SSE"
+    is_answered = conversation.initialize_answered or conversation.session_id is not None
+    return "Streamable HTTP" if is_answered or conversation.era == MODERN_ERA else ""
 
 
 def _conversation(conversation: Conversation) -> Iterator[Entry]:

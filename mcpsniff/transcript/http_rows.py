@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from mcpsniff.protocol.events import Note
-from mcpsniff.protocol.exchange import CANCELLED, Exchange
-from mcpsniff.protocol.http import COMPLETE, LOST, OPEN, RESUMED, STREAMING, UNDECODED, Http, HttpExchange
+from mcpsniff.protocol.exchange import ABANDONED, CANCELLED, Exchange
+from mcpsniff.protocol.http import ABORTED, COMPLETE, LOST, OPEN, RESUMED, STREAMING, UNDECODED, Http, HttpExchange
 from mcpsniff.protocol.message import NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.transcript.http_words import (
     ENDS,
     NO_STATUS,
+    US,
     bare_title,
     failure,
     is_probe,
@@ -49,10 +50,14 @@ class Known:
 
     first: int | None = None
     """The message in its request; of a batch, the batch."""
+    t_first: int | None = None
+    """When that was whole (microseconds)."""
     methods: tuple[str, ...] = ()
     """Of its requests, as far as they matter: what opens a conversation."""
     opened: int | None = None
     """The row that tells of it."""
+    cut_by_us: bool = False
+    """True if mcpsniff ended the connection before it was whole."""
     shown: bool = False
     """True if a message of its response has a row."""
     kinds: tuple[str, ...] = ()
@@ -87,7 +92,7 @@ class HttpRows:
         known = self._of(http.number)
         if message.direction == "c2s":
             if known.first is None:
-                known.first = message.n
+                known.first, known.t_first = message.n, message.t
             if message.kind == REQUEST and message.method in ("initialize", "server/discover"):
                 known.methods += (message.method,)
         else:
@@ -138,6 +143,8 @@ class HttpRows:
     def row(self, event: Http) -> Row:
         """The row of an HTTP exchange whose stream begins, or that is over."""
         http = event.exchange
+        if event.ended_by == US and event.state == ABORTED:
+            self._of(http.origin).cut_by_us = True
         row = Row(event.n, event.t, HTTP, http=http.origin)
         row.conversation = self.marked(event.conversation)
         if event.state == UNDECODED:
@@ -171,12 +178,18 @@ class HttpRows:
             self._say_why(row, event)
         if event.state == STREAMING and http.last_event_id is not None:
             row.event_id, row.is_after = http.last_event_id, True
-        until = http.t_response if http.t_response is not None else event.t
-        row.latency_us = max(until - http.t_request, 0)
+        row.latency_us = max(event.t - self._whole_since(http), 0)
         if is_probe(http, known.methods):
             self._refused[http.authority, http.path] = event.n
             if len(self._refused) > KNOWN_LIMIT:
                 self._refused.popitem(last=False)
+
+    def _whole_since(self, http: HttpExchange) -> int:
+        """When the request was whole, as far as is known: the message in it, else its head (microseconds)."""
+        known = self._of(http.number)
+        if known.t_first is not None:
+            return known.t_first
+        return http.t_request if http.request is None else http.request.t_last
 
     def _say_why(self, row: Row, event: Http) -> None:
         """Add what the body of a refusal says: on the row if it is a short line, else for below it."""
@@ -238,6 +251,11 @@ class HttpRows:
         if len(row.ended) == 1:
             row.words = (f"{says} #{exchange.request if first is None else first}", *row.words[1:])
         return True
+
+    def is_cut_by_us(self, exchange: Exchange) -> bool:
+        """True if nothing can answer a request any more because mcpsniff ended its connection."""
+        known = None if exchange.http is None else self._known.get(exchange.http)
+        return known is not None and known.cut_by_us and exchange.state == ABANDONED
 
     # -- the rest --------------------------------------------------------------------------------------------------
 

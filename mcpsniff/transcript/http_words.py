@@ -16,6 +16,9 @@ from mcpsniff.transcript.units import count, duration
 from mcpsniff.wire.frames import UNTERMINATED, Frame
 from mcpsniff.wire.http1_parts import UNDECODED as WHY_UNDECODED
 
+US: Final = "mcpsniff"
+CUT_BY_US: Final = "mcpsniff ended the connection"
+"""No peer hung up: mcpsniff was stopped, or had refused something on this connection."""
 SAID_BY_US: Final = "said by mcpsniff, not by the server"
 
 NO_STATUS: Final = "---"
@@ -45,8 +48,8 @@ _MESSAGE_FACTS: Final = {
     "on-two-streams": "on another stream, too",
     "after-response": "after the response",
 }
-_HUNG_UP: Final = {"client": "the client hung up", "server": "the server hung up"}
-_ENDED: Final = {"client": "by the client", "server": "cut off by the server"}
+_HUNG_UP: Final = {"client": "the client hung up", "server": "the server hung up", US: CUT_BY_US}
+_ENDED: Final = {"client": "by the client", "server": "cut off by the server", US: CUT_BY_US}
 
 
 def is_probe(http: HttpExchange, methods: tuple[str, ...]) -> bool:

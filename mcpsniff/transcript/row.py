@@ -36,6 +36,7 @@ class Row:
     id: str | None = None
     size: int | None = None
     latency_us: int | None = None
+    """From when the request was whole until its answer was; of an event stream, until its head was."""
     lanes: str = ""
     loud: bool = False
     """True for what nobody should overlook: noise, a failure, an end with a status other than 0."""

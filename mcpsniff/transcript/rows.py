@@ -16,8 +16,9 @@ from mcpsniff.protocol.exchanges import ABANDONED, CANCELLED, OPEN, Exchange
 from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.protocol.reading import NOT_JSON
-from mcpsniff.transcript.endings import close_words
+from mcpsniff.transcript.endings import WE_STOPPED, close_words
 from mcpsniff.transcript.http_rows import HttpRows
+from mcpsniff.transcript.http_words import CUT_BY_US
 from mcpsniff.transcript.lanes import BROKEN, Lanes
 from mcpsniff.transcript.row import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.wording import answer_words, noise_words, notification_words
@@ -48,6 +49,8 @@ class RowBuilder:
         """The latest row, if it is of the record whose events are being taken."""
         self._quiet: Http | None = None
         """The latest HTTP exchange that has no row, as messages tell of it; it gets one if it gets a finding."""
+        self._is_stopped = False
+        """True once it was told that mcpsniff was stopped."""
         self._lanes = Lanes()
         self._http = HttpRows(self._lanes)
 
@@ -189,8 +192,10 @@ class RowBuilder:
         waited = max(until - exchange.t_request, 0)
         row.id, row.loud = exchange.id, exchange.state == ABANDONED
         row.words = (f"{exchange.state} #{exchange.request}",)
-        if exchange.is_refused:
-            row.words += (f"HTTP {exchange.status}",)
+        if exchange.state == ABANDONED and exchange.is_refused:
+            row.words = (f"refused #{exchange.request}", f"HTTP {exchange.status}")
+        elif self._http.is_cut_by_us(exchange):
+            row.words += (CUT_BY_US,)
         row.latency_us = waited or None
         row.lanes = self._lanes.end(exchange.request, BROKEN)
         row.conversation = self._http.marked(exchange.conversation if exchange.http is not None else None)
@@ -205,6 +210,8 @@ class RowBuilder:
 
     def _close(self, close: Close) -> None:
         title, remark, loud = close_words(close)
+        if title == WE_STOPPED:
+            title, self._is_stopped = "" if self._is_stopped else title, True  # every connection says so
         if title:
             lanes = self._lanes.touch(None)
             self._add(Row(close.n, close.t, CLOSE, title=title, remark=remark, loud=loud, lanes=lanes))

@@ -518,7 +518,7 @@ def test_http_has_a_lane_of_its_own(opened: Opened) -> None:
     browser.js("document.querySelector('canvas').focus()")
     browser.press("Home")
     told = browser.js("document.getElementById('told').textContent")
-    assert told.startswith("#2 initialize, id 0: abandoned after 1.0 ms"), "what HTTP refused has a bar, too"
+    assert told.startswith("#2 initialize, id 0: refused after 1.0 ms"), "what HTTP refused has a bar, too"
 
 
 def test_without_http_there_is_no_word_of_it(opened: Opened) -> None:

@@ -272,3 +272,84 @@ def test_markdown_puts_what_was_captured_into_code() -> None:
         "HTTP · event `<b>x hello` · others like it are counted · event `` `7 ``",
         "HTTP · endpoint `/m?<script>`",
     ]
+
+
+def stopped(said: str) -> list[Record]:
+    """The records of a dialogue at whose end mcpsniff is stopped: its connections are cut off."""
+    made = records(said)
+    last = made[-1].t + 2000
+    opened = [record.channel for record in made if record.kind == "open"]
+    return [*made, *(Record(last, "close", n, {"how": "aborted", "error": "mcpsniff was stopped"}) for n in opened)]
+
+
+def test_what_mcpsniff_cuts_off_when_it_is_stopped_is_blamed_on_nobody_else() -> None:
+    said = stopped(
+        f"{OPEN_ONE}C2> GET /mcp\nS2> 200 STREAM\nC> POST /mcp {call(1)}\nC3> POST /mcp {call(2)}\nS3> 200 STREAM"
+    )
+    found = rows(said)
+    assert "http │ end stream #10  0 events · mcpsniff ended the connection" in "\n".join(found)
+    assert "http │ --- POST /mcp  for #12 · mcpsniff ended the connection before the response  conn 0" in "\n".join(
+        found
+    )
+    given_up = [row for row in found if "✗ tools/call" in row]
+    assert [row.partition(" · id")[0].partition("abandoned ")[2] for row in given_up] == [
+        "#12 · mcpsniff ended the connection",
+        "#14 · mcpsniff ended the connection",
+    ]
+    assert sum("■ mcpsniff was stopped" in row for row in found) == 1
+    assert "cut off" not in "\n".join(found)
+
+
+def test_a_request_refused_at_once_is_not_called_abandoned() -> None:
+    said = [record._replace(t=0) for record in records(f"{OPEN_ONE}C> POST /mcp {call(2)}\nS> 404 no")]
+    for shown in (text(said, transport="http"), markdown(said, transport="http")):
+        assert "id 2, HTTP 404 after 0 µs\n" in shown
+        assert "abandoned" not in shown
+
+
+def test_one_latency_of_a_refusal() -> None:
+    """From the last byte of the request to the last byte of the answer, wherever it is told."""
+    body = call(2).encode()
+    made = records(OPEN_ONE)
+    conn, t = max(record.channel or 0 for record in made) + 1, made[-1].t
+    meta = {"kind": "tcp", "conn": 7}
+    head = b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    said = [
+        *made,
+        Record(t, "open", conn, {**meta, "dir": "c2s"}),
+        Record(t, "open", conn + 1, {**meta, "dir": "s2c", "of": conn}),
+        Record(t + 1000, "chunk", conn, head),
+        Record(t + 5000, "chunk", conn, body),
+        Record(t + 12_000, "chunk", conn + 1, b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\n"),
+        Record(t + 15_000, "chunk", conn + 1, b"no"),
+    ]
+    shown = text(said, transport="http")
+    row = next(line for line in shown.splitlines() if "502 POST" in line)
+    assert row.endswith(" 10.0 ms")
+    assert "HTTP 502 after 10.0 ms" in shown
+
+
+BOTH = """\
+@http
+C> GET /sse
+S> 200 STREAM
+S> EVENT event=endpoint /messages?s=1
+C2> POST /messages?s=1 {"jsonrpc":"2.0","id":1,"method":"initialize"}
+S2> 202
+S> EVENT {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{}}}
+C3> POST /mcp {"jsonrpc":"2.0","id":1,"method":"initialize"}
+S3> 200 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "flavour"),
+    [
+        (BOTH, "http  HTTP+SSE and Streamable HTTP"),
+        ('C> POST /sse {"jsonrpc":"2.0","id":0,"method":"initialize"}', "http"),
+        ('C> POST /sse {"jsonrpc":"2.0","id":0,"method":"initialize"}\nS> 405', "http"),
+        (OPEN_ONE, "http  Streamable HTTP"),
+    ],
+)
+def test_the_head_names_the_transports_that_were_seen(said: str, flavour: str) -> None:
+    assert f"  transport     {flavour}\n" in text(records(said), transport="http")

@@ -14,6 +14,7 @@ from mcpsniff.protocol.message import Message
 from mcpsniff.transcript.at.found import Found
 from mcpsniff.transcript.at.http import Known, http_facts
 from mcpsniff.transcript.jsonl import FLAWS
+from mcpsniff.transcript.summary import is_refused
 from mcpsniff.transcript.units import count, duration, moment
 from mcpsniff.wire.frames import Frame, Span
 
@@ -96,7 +97,8 @@ def _frame(frame: Frame) -> Iterator[Known]:
 
 def _exchange(exchange: Exchange) -> Iterator[Known]:
     latency = "" if exchange.latency_us is None else f" after {duration(exchange.latency_us)}"
-    yield Known("exchange", "", f"of request #{exchange.request}: {exchange.state}{latency}")
+    state = f"refused with HTTP {exchange.status}" if is_refused(exchange) else exchange.state
+    yield Known("exchange", "", f"of request #{exchange.request}: {state}{latency}")
 
 
 def _close(close: Close) -> Iterator[Known]:

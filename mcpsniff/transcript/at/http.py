@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from mcpsniff.protocol.http import HTTP_FACTS, HTTP_STATES, STREAM_KINDS, UNDECODED, Body, Http, HttpExchange
-from mcpsniff.transcript.http_words import counts, undecoded
+from mcpsniff.transcript.http_words import CUT_BY_US, US, counts, undecoded
 from mcpsniff.transcript.units import count, duration, moment
 from mcpsniff.wire.http1_parts import Head
 
-_ENDERS: Final = {"client": "the client hung up", "server": "the server hung up"}
+_ENDERS: Final = {"client": "the client hung up", "server": "the server hung up", US: CUT_BY_US}
 
 
 class Known(NamedTuple):

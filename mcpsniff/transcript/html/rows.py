@@ -27,6 +27,7 @@ from mcpsniff.transcript.http_words import ENDS
 from mcpsniff.transcript.payload import WHOLE, Style, body_lines
 from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened
+from mcpsniff.transcript.summary import is_refused
 from mcpsniff.transcript.text import MARKS, blamed
 from mcpsniff.transcript.units import duration, moment, size
 from mcpsniff.wire.frames import INCOMPLETE, TRUNCATED
@@ -58,10 +59,12 @@ _NO_TIES: Final = ("stream of", "resumed stream of", "after the probe")
 
 type Bar = tuple[int, int, int, int, int, int]
 """An exchange for the timeline: the number of its request, when it began and how long it took (microseconds), its
-state (its place in STATES), 1 if the server asked, the number of the event that ended it. Likewise an event stream,
-with STREAM for its state."""
+state (its place in STATES, or REFUSED), 1 if the server asked, the number of the event that ended it. Likewise an event
+stream, with STREAM for its state."""
 
 STREAM: Final = -1
+REFUSED: Final = len(STATES)
+"""In place of a state: it was abandoned, as HTTP refused it."""
 
 
 def row_markup(row: Row, style: Style) -> str:
@@ -74,7 +77,14 @@ def bars(row: Row) -> Iterator[Bar]:
     """The exchanges that end with this row, or the event stream."""
     for exchange in row.ended:
         took = max(exchange.t - exchange.t_request, 0)
-        yield exchange.request, exchange.t_request, took, STATES.index(exchange.state), 0, row.n
+        yield (
+            exchange.request,
+            exchange.t_request,
+            took,
+            REFUSED if is_refused(exchange) else STATES.index(exchange.state),
+            0,
+            row.n,
+        )
     if row.kind == HTTP and row.status == ENDS and row.latency_us is not None:
         yield row.n, row.t - row.latency_us, row.latency_us, STREAM, 1, row.n
     ended = _bar(row)
@@ -86,10 +96,11 @@ def _bar(row: Row) -> Bar | None:
     message = row.message
     if row.kind == UNANSWERED:
         state, _, number = (row.words[0] if row.words else "").partition(" #")
-        if state not in STATES or not number.isdecimal():
+        if state not in (*STATES, "refused") or not number.isdecimal():
             return None
         waited = row.latency_us or 0
-        return int(number), row.t - waited, waited, STATES.index(state), int(row.direction == "s2c"), row.n
+        place = REFUSED if state == "refused" else STATES.index(state)
+        return int(number), row.t - waited, waited, place, int(row.direction == "s2c"), row.n
     exchange = None if message is None else message.link
     if message is None or exchange is None:
         return None

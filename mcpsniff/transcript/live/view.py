@@ -46,6 +46,11 @@ class View(Protocol):
         """The requests and the streams that are open."""
 
 
+def is_news(entry: Entry) -> bool:
+    """True for what the opening of the session told, such as which transport over HTTP this is."""
+    return entry.name not in KNOWN_AT_ONCE or (entry.name == "transport" and bool(entry.remark))
+
+
 class LiveRows(RowBuilder):
     """Rows for a view that cannot wait for the next event to show the latest one."""
 
@@ -182,7 +187,7 @@ class LiveText:
         if self._introduced or not (self._session.is_opened or at_the_end):
             return
         self._introduced = True
-        entries: list[Entry] = [entry for entry in self._session.head() if entry.name not in KNOWN_AT_ONCE]
+        entries: list[Entry] = [entry for entry in self._session.head() if is_news(entry)]
         if self._gutter:
             entries = [entry for entry in entries if entry.name in BRIEF and (entry.value or entry.name == "note")]
         self._print([])
