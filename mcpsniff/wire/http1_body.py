@@ -53,8 +53,8 @@ def in_size(stream: Stream, data: bytes, position: int) -> int:
     before, size, after, extension = found.groups()
     if before or (after and not extension):
         stream.flaw(CHUNK_WHITE_SPACE)
-    if line[-2:] != b"\r\n":
-        stream.flaw(BARE_LF)
+    for flaw in line_end_flaws(line):
+        stream.flaw(flaw)
     pending.clear()
     stream.left = int(size, 16)
     stream.state = IN_CHUNK if stream.left else IN_TRAILERS

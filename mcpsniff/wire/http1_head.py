@@ -180,7 +180,7 @@ def body_framing(start: StartLine, fields: Fields, asked: str, flaws: list[str])
         size = len(name)  # so that few names need to be compared
         if size == 17 and name.lower() == "transfer-encoding":
             codings = [] if codings is None else codings
-            codings += [coding.partition(";")[0].strip().lower() for coding in value.split(",")]
+            codings += [coding.partition(";")[0].strip(" \t").lower() for coding in value.split(",")]
         elif size == 14 and name.lower() == "content-length":
             lengths = [] if lengths is None else lengths
             lengths += [length.strip(" \t") for length in value.split(",")]
