@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mcpsniff.wire.http1_parts import Head
 
 REASONS: "Final" = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}
+TLS: "Final" = b"\x16\x03"
+"""How a client of TLS begins (RFC 8446, 5.1)."""
 
 
 class Answer:
@@ -24,6 +26,10 @@ class Answer:
         self.status = status
         self.error = error
         self._details = details
+
+    def besides(self, remark: str) -> "Answer":
+        """Return this answer with one more sentence."""
+        return Answer(self.status, f"{self.error} Besides, {remark}.", **self._details)
 
     def to(self, request: "Head | None") -> bytes:
         """Return the response to a request: JSON if that accepts it, else plain text; for HEAD without its body."""
@@ -53,6 +59,13 @@ def unreachable(upstream: "Upstream", tried: "list[str]") -> Answer:
         upstream=upstream.origin,
         tried=tried,
     )
+
+
+def no_http(beginning: bytes) -> str:
+    """Say what a client's first bytes are, if they are no request; a TLS client begins with a handshake record."""
+    if TLS.startswith(beginning[: len(TLS)]):
+        return "what the client sends is TLS, not HTTP: its address for mcpsniff has to begin with http://"
+    return "what the client sends cannot be read as HTTP/1.1"
 
 
 def as_data(content: bytes) -> "str | dict[str, str]":

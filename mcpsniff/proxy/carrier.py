@@ -4,7 +4,7 @@ Both directions are blind pumps as long as that will do. What is looked at:
 
 * Did the client send a ``GET``? Then what the upstream says next is the head of the answer (the client has read all
   that came before, or it would not have asked): `EndpointWatch` sees it, up to the first event of a stream.
-* Where `Gate` screens requests, the head of each of them.
+* Where `Gate` screens requests, the head of each of them, and of each response: only the server can end the screening.
 """
 
 import os
@@ -148,6 +148,7 @@ class Carrier:
         until = 0.0
         while True:
             room = recorder.note(channel, data)
+            self._hear(data)
             was_holding = watch.is_holding
             allowed = watch.feed(clock(), data)
             for body in watch.take_rewrites():
@@ -205,7 +206,13 @@ class Carrier:
             self._answer = data
             return _NOTHING
         self.is_waiting = False
+        self._hear(data)
         return data
+
+    def _hear(self, data: bytes) -> None:
+        """Let the gate know what the server says: it may agree to another protocol."""
+        if self._gate is not None:
+            self._gate.hear(self._recorder.clock(), data)
 
     @staticmethod
     def _write(sink: int, data: bytes) -> bool:

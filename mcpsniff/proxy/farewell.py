@@ -7,7 +7,7 @@ bytes in it is reset, which would take the answer away again.
 import select
 import socket
 
-from mcpsniff.proxy.answers import as_data
+from mcpsniff.proxy.answers import TLS, as_data, no_http
 from mcpsniff.proxy.ends import PATIENCE, shut
 from mcpsniff.wire.http1 import Http1Splitter
 from mcpsniff.wire.http1_parts import End, Head, Undecoded
@@ -36,14 +36,14 @@ def answer_alone(listener: "Listener", client: socket.socket, channel: int, answ
     recorder = listener.recorder
     try:
         try:
-            how, head = _read_request(recorder, client, channel)
+            how, head, odd = _read_request(recorder, client, channel)
         except OSError:
-            how, head = {"how": "reset"}, None
+            how, head, odd = {"how": "reset"}, None, ""
         else:
             if head is not None or "error" in how:
                 door = listener.door(client)
                 refusal = door.refusal(head) if door is not None and head is not None else None
-                content = (refusal or answer).to(head)
+                content = (refusal or (answer.besides(odd) if odd else answer)).to(head)
                 inject(recorder, channel + 1, 0, content)
                 how = _tell(client, content, how)
         recorder.mark("close", channel, how)
@@ -52,27 +52,37 @@ def answer_alone(listener: "Listener", client: socket.socket, channel: int, answ
         client.close()
 
 
-def _read_request(recorder: "Recorder", client: socket.socket, channel: int) -> "tuple[dict[str, str], Head | None]":
-    """Read one request. Return how its stream has ended so far, and its head if that came. Raises OSError."""
+def _read_request(
+    recorder: "Recorder", client: socket.socket, channel: int
+) -> "tuple[dict[str, str], Head | None, str]":
+    """Read one request. Return how its stream has ended so far, its head if that came, and what it is if it is none.
+
+    Raises OSError.
+    """
+    answered = {"how": "aborted", "error": ANSWERED}
     splitter = Http1Splitter(channel, "c2s")
     head: Head | None = None
     poll = select.poll()
     poll.register(client, select.POLLIN)
     wait: float | None = None
+    beginning = b""
     while poll.poll(wait):
         data = client.recv(_READ)
         if not data:
-            return {"how": "eof"}, head
+            return {"how": "eof"}, head, ""
         wait = STALLED * 1000
         recorder.settle(recorder.note(channel, data), bulk=False)
+        beginning = beginning or data[: len(TLS)]
         for part in splitter.feed(recorder.clock(), data):
             if isinstance(part, Head):
                 head = part
                 if part.get("expect"):  # it waits for a word before it goes on
-                    return {"how": "aborted", "error": ANSWERED}, head
+                    return answered, head, ""
             elif isinstance(part, End | Undecoded):
-                return {"how": "aborted", "error": ANSWERED}, head
-    return {"how": "aborted", "error": ANSWERED}, head
+                return answered, head, "" if head is not None else no_http(beginning)
+        if head is None and splitter.is_lost:  # whoever speaks otherwise waits for an answer, too
+            return answered, None, no_http(beginning)
+    return answered, head, ""
 
 
 def _tell(client: socket.socket, content: bytes, how: "dict[str, str]") -> "dict[str, str]":

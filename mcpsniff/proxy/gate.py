@@ -11,16 +11,27 @@ No sockets here: bytes in, bytes out, and a refusal where it ends.
 import re
 
 from mcpsniff.proxy.address import authority, is_loopback
-from mcpsniff.proxy.answers import Answer, as_data
+from mcpsniff.proxy.answers import Answer, as_data, no_http
 from mcpsniff.wire.http1 import Http1Splitter
 from mcpsniff.wire.http1_parts import (
+    BAD_CHUNK,
+    BAD_HEADER,
     BAD_LENGTH,
+    BAD_START_LINE,
+    BAD_TRAILER,
     BAD_TRANSFER_ENCODING,
+    BAD_VERSION,
+    BARE_CR,
+    BARE_LF,
+    CHUNK_WHITE_SPACE,
     CHUNKED_IN_HTTP10,
     CONFLICTING_FRAMING,
     CONFLICTING_LENGTH,
+    CONTROL_CHARACTER,
     FOLDED_HEADER,
+    REPEATED_LENGTH,
     SPACE_BEFORE_COLON,
+    TUNNEL,
     Data,
     End,
     Head,
@@ -29,7 +40,7 @@ from mcpsniff.wire.http1_parts import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any, Final
 
     from mcpsniff.wire.http1_parts import Part
@@ -39,20 +50,34 @@ ANY: "Final" = "*"
 
 _AMBIGUOUS: "Final" = frozenset(
     {
+        BAD_CHUNK,
+        BAD_HEADER,
         BAD_LENGTH,
+        BAD_START_LINE,
+        BAD_TRAILER,
         BAD_TRANSFER_ENCODING,
+        BAD_VERSION,
+        BARE_CR,
+        BARE_LF,
+        CHUNK_WHITE_SPACE,
         CHUNKED_IN_HTTP10,
         CONFLICTING_FRAMING,
         CONFLICTING_LENGTH,
+        CONTROL_CHARACTER,
         FOLDED_HEADER,
+        REPEATED_LENGTH,
         SPACE_BEFORE_COLON,
     }
 )
-"""What two readers of a request may understand differently: one sees a second request where the other does not."""
-_NOT_HTTP: "Final" = "this is not HTTP/1.1, so its Host cannot be checked"
+"""What two readers of a request may understand differently: one sees a header or a request that the other does not.
+Libraries send none of it, though servers may understand it."""
+_CHUNKED: "Final" = "chunked"
 _PLAUSIBLE = re.compile(rb"[\r\n]*(?:\Z|[!#$%&'*+.^_`|~0-9A-Za-z-])")
 """The beginning of a request; a TLS client that comes to the wrong port begins otherwise, and then waits."""
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^\[\]:/?#@]*)(:[0-9]+)?", re.IGNORECASE)
+_NAMED = re.compile(r"([a-z][a-z0-9+.-]*://)?(?:.*@)?([^/?#=&;,\s]*)", re.IGNORECASE | re.DOTALL)
+_LONGEST: "Final" = 200
+"""Characters of a request that an answer repeats."""
 _HOST_LINE = re.compile(rb"(?:^|\n)host[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r?\n)", re.IGNORECASE)
 
 
@@ -64,23 +89,23 @@ class Door:
         self._hosts = {authority(host, port) for host in own} | {f"{authority(host, 80)}:{port}" for host in own}
         self._allowed = {name.lower() for name in allowed}
 
-    def refusal(self, head: Head) -> Answer | None:
-        """Return our answer to a request that must not pass, or None."""
+    def refusal(self, head: Head, flaws: "Iterable[str]" = ()) -> Answer | None:
+        """Return our answer to a request that must not pass, or None; ``flaws`` are those of its body."""
         if ANY not in self._allowed:
             hosts = head.all("host")
             if len(hosts) != 1 or not self._is_ours(hosts[0]):
-                named = ", ".join(hosts) or "nothing"
+                named = ", ".join([_named(host) for host in hosts[:2]]) or "nothing"
                 return _refused(f"the request's Host names {named}, not this listener", "Host")
             target = head.target or ""
             if not target.startswith("/") and target != "*":
-                return _refused(f"this is not a forward proxy: the request is for {target}", "target")
+                return _refused(f"this is not a forward proxy: the request is for {_named(target)}", "target")
             for origin in head.all("origin"):
                 if self._is_foreign(origin):
-                    return _refused(f"the request comes from a page of {origin}", "Origin")
-        ambiguous = _AMBIGUOUS.intersection(head.flaws)
-        if ambiguous:
-            return Answer(400, f"where this request ends is ambiguous ({', '.join(sorted(ambiguous))})")
-        return None
+                    return _refused(f"the request comes from a page of {_named(origin)}", "Origin")
+        codings = head.all("transfer-encoding")
+        if codings and [coding.lower() for coding in codings] != [_CHUNKED]:
+            return _ambiguous({BAD_TRANSFER_ENCODING})
+        return _ambiguous({*head.flaws, *flaws})
 
     def _is_ours(self, host: str) -> bool:
         host = host.lower()
@@ -109,13 +134,15 @@ class Gate:
         self.refused: Head | None = None
         """That request, if it could be read."""
         self.is_over = False
-        """True once requests are no longer HTTP, with the server's consent to be: pass all on."""
+        """True once what the client says need not be HTTP, with the server's consent: pass all on."""
         self.has_passed = False
         """True once a request has passed."""
         self.has_get = False
         """True if a GET was among those that the last `feed` let pass."""
         self._rewrites: list[dict[str, Any]] = []
         self._splitter = Http1Splitter(channel, "c2s")
+        self._responses = Http1Splitter(channel + 1, "s2c")
+        self._has_consent = self._is_lost = False
         self._door = door
         self._host = None if host is None else host.encode("ascii")
         self._held = bytearray()
@@ -126,39 +153,62 @@ class Gate:
         """Take what was read at ``t`` and return what may leave. Of a head nothing leaves before all of it was read."""
         self._held += data
         self.has_get = False
+        if self._has_consent:  # no client speaks otherwise before it has read that it may
+            self.is_over = True
+            return self._pass_on(self._held_from + len(self._held))
         pieces: list[bytes] = []
-        for part in self._splitter.feed(t, data):
-            if not self._take(part, pieces):
+        for part, flaws in _with_flaws(self._splitter.feed(t, data), self._splitter.flaws):
+            if not self._take(part, flaws, pieces):
                 break
-        if not self._in_message and not self.is_over and not _PLAUSIBLE.match(self._held):
-            self.refusal = self.refusal or Answer(400, _NOT_HTTP)
-        if (self._in_message or self.is_over) and self.refusal is None:
+        if not self._in_message and not _PLAUSIBLE.match(self._held):
+            self.refusal = self.refusal or self._unreadable()
+        if self._in_message and self.refusal is None:
             pieces.append(self._pass_on(self._held_from + len(self._held)))
         return b"".join(pieces)
+
+    def hear(self, t: int, data: bytes) -> None:
+        """Take what the server said, before the client gets it; another thread than that of `feed` may call this.
+
+        It alone decides whether another protocol begins here: with 101, or 2xx to a CONNECT (RFC 9110, 7.8 and 9.3.6).
+        """
+        if self._has_consent or self._is_lost:
+            return
+        for part in self._responses.feed(t, data):
+            if isinstance(part, Undecoded):  # what seems to be a head from here on may be in a body
+                self._is_lost = True
+                return
+            self._has_consent = self._has_consent or (isinstance(part, Head) and part.framing == TUNNEL)
+            if self._has_consent:
+                return
 
     def take_rewrites(self) -> "list[dict[str, Any]]":
         """Return the bodies of rewrite records, without ``by``, for what was changed since the last call."""
         rewrites, self._rewrites = self._rewrites, []
         return rewrites
 
-    def _take(self, part: "Part", pieces: list[bytes]) -> bool:
-        """Let a part of a request pass, or not; return False if nothing more is to be looked at."""
+    def _take(self, part: "Part", flaws: "Sequence[str]", pieces: list[bytes]) -> bool:
+        """Let a part of a request pass, or not, as far as possible by the ``flaws`` of its body, too.
+
+        Return False if nothing more is to be looked at.
+        """
         if isinstance(part, Undecoded):
-            self.refusal = Answer(400, _NOT_HTTP)
+            self.refusal = self._unreadable()
             return False
         if isinstance(part, Head):
-            self.refusal = self._door.refusal(part)
+            self.refusal = self._door.refusal(part, flaws)
             if self.refusal is not None:
                 self.refused = part
                 return False
             self._in_message = self.has_passed = True
             self.has_get = self.has_get or part.method == "GET"
+            self._responses.expect(part.method or "GET")
             head = self._pass_on(part.spans[-1].stop)
             pieces.append(head if self._host is None else self._with_host(head, part.spans[-1].stop - len(head)))
-            if part.get("upgrade"):
-                self.is_over = True
-                return False
-        elif isinstance(part, Data):
+            return True
+        self.refusal = _ambiguous(flaws)
+        if self.refusal is not None:
+            return False
+        if isinstance(part, Data):
             pieces.append(self._pass_on(part.span.stop))
         elif isinstance(part, End):
             self._in_message = False
@@ -167,6 +217,9 @@ class Gate:
         else:
             pieces.append(self._pass_on(part.spans[-1].stop))
         return True
+
+    def _unreadable(self) -> Answer:
+        return Answer(400, f"{no_http(bytes(self._held[:2]))}; so its Host cannot be checked")
 
     def _with_host(self, head: bytes, offset: int) -> bytes:
         """Put the upstream's `Host` in the place of the client's in ``head``, which is at ``offset`` of the channel."""
@@ -187,6 +240,34 @@ class Gate:
         del self._held[:size]
         self._held_from += len(data)
         return data
+
+
+def _with_flaws(parts: "list[Part]", flaws: "Sequence[str]") -> "list[tuple[Part, Sequence[str]]]":
+    """Return the parts, each with the flaws of its body as far as they show; ``flaws`` are of the one that goes on."""
+    told: list[tuple[Part, Sequence[str]]] = []
+    for part in reversed(parts):
+        if isinstance(part, End):
+            flaws = part.flaws
+        told.append((part, flaws))
+    return told[::-1]
+
+
+def _ambiguous(flaws: "Iterable[str]") -> Answer | None:
+    """Return our answer to a request with these flaws, or None if it may pass."""
+    found = _AMBIGUOUS.intersection(flaws)
+    if not found:
+        return None
+    return Answer(400, f"another server may read this request differently ({', '.join(sorted(found))})")
+
+
+def _named(text: str) -> str:
+    """Return what a `Host`, an origin or a target names: no user information, path or query, since they hold secrets.
+
+    Those are masked where the request is recorded, but not in an answer of ours.
+    """
+    found = _NAMED.match(text)
+    name = f"{found[1] or ''}{found[2]}" if found else ""
+    return name if len(name) < _LONGEST else name[: _LONGEST - 1] + "…"
 
 
 def _without_port(host: str) -> str:

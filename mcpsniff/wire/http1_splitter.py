@@ -82,6 +82,16 @@ class Http1Splitter:
         return _PENDING.get(stream.state, "framing")
 
     @property
+    def flaws(self) -> tuple[str, ...]:
+        """What is wrong, up to here, with the body whose end has not come yet."""
+        return tuple(self._stream.flaws)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a head is looked for in bytes that do not begin with one."""
+        return self._stream.state == LOST
+
+    @property
     def is_http2(self) -> bool:
         """Whether the stream has turned out to be HTTP/2."""
         return self._stream.state == TUNNELLED and self._stream.why == HTTP2
