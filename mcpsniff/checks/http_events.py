@@ -1,7 +1,16 @@
 """Checks of the events on a stream: their names, their data, their charset, and the endpoint of HTTP+SSE."""
 
 from mcpsniff.checks import ERROR, HTTP, INFO, SERVER, WARNING, Hit, Verdict, check
-from mcpsniff.checks.over_http import EVENTS, host_of, is_of_mcp, is_same_place, is_streamable, request_line
+from mcpsniff.checks.over_http import (
+    EVENTS,
+    Place,
+    host_of,
+    is_of_mcp,
+    is_same_place,
+    is_streamable,
+    origin_named,
+    request_line,
+)
 from mcpsniff.checks.words import plain, quoted
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.http import STREAMING, Http, HttpExchange, NamedEndpoint, NamedEvent
@@ -155,37 +164,32 @@ def endpoint_origin(moment: NamedEndpoint, _: Conversation) -> Verdict:
     if http.request is None:
         return None
     endpoint = moment.frame.payload.decode(errors="replace").strip()
-    scheme, found, _rest = endpoint.partition("//")
-    if not found or scheme.lower() not in ("http:", "https:", ""):
+    own_scheme = _scheme_of(http)
+    named = origin_named(endpoint, own_scheme)
+    if named is None:
         return None
-    is_upstream = _is_same_scheme(http, scheme.lower()) and is_same_place(host_of(endpoint), host_of(http.authority))
-    leads = _leads_away(http, endpoint, scheme.lower(), is_coded=moment.frame.coding is not None)
+    place = host_of(f"{named[0]}://{named[1]}")
+    is_same_scheme = named[0] == own_scheme
+    is_upstream = is_same_scheme and is_same_place(place, host_of(http.authority))
+    leads = _leads_away(http, endpoint, place if is_same_scheme else None, is_coded=moment.frame.coding is not None)
     if not moment.is_passed:
         return leads
-    if leads is None and is_upstream and not _is_own(http, endpoint):
+    if leads is None and is_upstream and not is_same_place(place, host_of(http.asks("host") or "")):
         return f"the endpoint {quoted(endpoint, 60)} was passed on as it is, and leads past mcpsniff"
     return None
 
 
-def _is_same_scheme(http: HttpExchange, scheme: str) -> bool:
-    return scheme in ("", ("https:" if http.authority.startswith("https:") else "http:"))
+def _scheme_of(http: HttpExchange) -> str:
+    return "https" if http.authority.startswith("https:") else "http"
 
 
-def _is_own(http: HttpExchange, endpoint: str) -> bool:
-    """True if a client that asked there for the stream comes back to the same place."""
-    return is_same_place(host_of(endpoint), host_of(http.asks("host") or ""))
-
-
-def _leads_away(http: HttpExchange, endpoint: str, scheme: str, *, is_coded: bool) -> str | None:
-    """What an absolute endpoint is, if not the client's own address of the server."""
+def _leads_away(http: HttpExchange, endpoint: str, place: Place | None, *, is_coded: bool) -> str | None:
+    """What an absolute endpoint is, if not the client's own address of the server; None for one of another scheme."""
     shown = f"the endpoint {quoted(endpoint, 60)}"
-    same_scheme = _is_same_scheme(http, scheme)
-    place, asked = host_of(endpoint), host_of(http.asks("host") or "")
-    if same_scheme and place[0] == asked[0] and is_same_place(place, asked):
-        return None
-    if same_scheme and is_same_place(place, asked):
-        return f"{shown} names another host than the stream, which clients refuse"
-    if same_scheme and is_same_place(place, host_of(http.authority)):
+    asked = host_of(http.asks("host") or "")
+    if place is not None and is_same_place(place, asked):
+        return None if place[0] == asked[0] else f"{shown} names another host than the stream, which clients refuse"
+    if place is not None and is_same_place(place, host_of(http.authority)):
         return f"{shown} is in a compressed stream and leads past mcpsniff" if is_coded else None
     return f"{shown} is at another origin than the stream; POSTs bypass mcpsniff"
 

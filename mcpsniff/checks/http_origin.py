@@ -9,6 +9,7 @@ from mcpsniff.checks.over_http import (
     is_of_mcp,
     is_same_place,
     is_served,
+    origin_named,
     request_line,
 )
 from mcpsniff.checks.words import plain, quoted
@@ -73,14 +74,15 @@ def http_redirect(event: Http, _: Conversation) -> Verdict:
     location = http.says("location")
     if location is None or http.status is None or not 300 <= http.status < 400 or http.by is not None:
         return None
-    scheme, found, _rest = location.strip().partition("//")
-    if not found or scheme.lower() not in ("http:", "https:", "") or not is_of_mcp(http):
+    own_scheme = "https" if http.authority.startswith("https:") else "http"
+    named = origin_named(location, own_scheme)
+    if named is None or named[0] not in ("http", "https") or not is_of_mcp(http):
         return None
-    own_scheme = "https:" if http.authority.startswith("https:") else "http:"
-    if scheme.lower() in ("", own_scheme) and is_same_place(host_of(location), host_of(http.asks("host") or "")):
+    scheme, authority = named
+    place = host_of(f"{scheme}://{authority}")
+    if scheme == own_scheme and is_same_place(place, host_of(http.asks("host") or "")):
         return None
-    place = host_of(location)
-    where = plain(f"{scheme}//{place[0]}" + (f":{place[1]}" if place[1] is not None else ""), 60)
+    where = plain(f"{scheme}://{place[0]}" + (f":{place[1]}" if place[1] is not None else ""), 60)
     return f"{http.status} redirects {request_line(http)} to {where}, past mcpsniff"
 
 

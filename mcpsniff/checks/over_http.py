@@ -1,5 +1,6 @@
 """What the checks of HTTP have in common: whom they are about, and how heads are read and named."""
 
+import re
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,6 +19,17 @@ SESSIONS: Final = "basic/transports#session-management"
 RESUMING: Final = "basic/transports#resumability-and-redelivery"
 METADATA: Final = "basic/transports/streamable-http#request-metadata"
 EVENTS: Final = "html#server-sent-events"
+
+_SPECIAL: Final = frozenset({"http", "https", "ws", "wss", "ftp"})
+_LINE_ENDS = re.compile(r"[\t\r\n]")
+_CONTROLS_AND_SPACE: Final = "".join(map(chr, range(0x21)))
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_AUTHORITY = re.compile(r"[/\\]*([^/\\?#]*)")
+_TWO_SLASHES = re.compile(r"[/\\]{2}")
+
+
+type Place = tuple[str, int | None]
+"""Host and port."""
 
 
 def is_streamable(http: HttpExchange) -> bool:
@@ -66,7 +78,7 @@ def covers(ranges: set[str], kind: str) -> bool:
     return "*/*" in ranges or kind.partition("/")[0] + "/*" in ranges
 
 
-def host_of(url_or_authority: str) -> tuple[str, int | None]:
+def host_of(url_or_authority: str) -> Place:
     """Host (lower case) and port of a URL or of ``host:port``; no host where it cannot be read."""
     text = url_or_authority.strip()
     try:
@@ -77,7 +89,25 @@ def host_of(url_or_authority: str) -> tuple[str, int | None]:
     return host, port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def is_same_place(one: tuple[str, int | None], other: tuple[str, int | None]) -> bool:
+def origin_named(reference: str, base_scheme: str) -> tuple[str, str] | None:
+    """Scheme and ``host:port`` that a URL reference names, None for a path; ``base_scheme`` is http or https.
+
+    Read as clients do (WHATWG URL section 4.4): backslashes are slashes, and white space around it does not count. Of a
+    scheme such as ``javascript`` there is no host.
+    """
+    text = _LINE_ENDS.sub("", reference).strip(_CONTROLS_AND_SPACE)
+    found = _SCHEME.match(text)
+    scheme = found[1].lower() if found else base_scheme
+    if scheme not in _SPECIAL:
+        return scheme, ""
+    rest = text[found.end() :] if found else text
+    if scheme == base_scheme and not _TWO_SLASHES.match(rest):
+        return None
+    authority = _AUTHORITY.match(rest)
+    return scheme, authority[1] if authority else ""
+
+
+def is_same_place(one: Place, other: Place) -> bool:
     """True for one host and port; all names of this computer are one."""
     (host, port), (other_host, other_port) = one, other
     same_host = host == other_host or (is_loopback(host) and is_loopback(other_host))
