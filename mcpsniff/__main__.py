@@ -14,24 +14,28 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     """Run the command line ``argv`` (the process's own by default) and return the exit status.
 
     `mcpsniff stdio` ends the process itself once its server has ended, `mcpsniff http` when it is told to end; they
-    return only from a failed start.
+    return only from a failed start. Ctrl-C while modules are loaded gives 130, and no traceback.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(words: "list[str]") -> int:
+    """Run the command that ``words`` begin with."""
     if sys.platform == "win32":
         sys.stderr.write("mcpsniff runs on Linux and macOS; on Windows use it inside WSL.\n")
         return 2
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _take_missing_streams()
-    try:
-        if words[:1] == ["stdio"]:
-            return _stdio(words)
-        if words[:1] == ["http"]:
-            return _http(words)
-        from mcpsniff.cli.main import run
+    if words[:1] == ["stdio"]:
+        return _stdio(words)
+    if words[:1] == ["http"]:
+        return _http(words)
+    from mcpsniff.cli.main import run
 
-        return run(words)
-    except KeyboardInterrupt:
-        return 130
+    return run(words)
 
 
 def _take_missing_streams() -> None:

@@ -1,0 +1,78 @@
+"""Ctrl-C while mcpsniff itself is still starting: quiet, and status 130, whatever it was doing."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import environment
+
+INTERRUPT = """
+import os, signal, sys
+from mcpsniff.__main__ import main
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(100):  # Python looks for signals between its own instructions
+        pass
+"""
+# While the module with this number is looked for.
+WHILE_LOADING = """
+class Interrupting:
+    left = {turn}
+
+    def find_spec(self, name, path=None, target=None):
+        self.left -= 1
+        if self.left == 0:
+            interrupt()
+
+sys.meta_path.insert(0, Interrupting())
+"""
+# Before the line with this number, as they are run, of `mcpsniff.__main__`.
+BETWEEN_LINES = """
+left = {turn}
+
+def trace(frame, event, argument):
+    global left
+    if not frame.f_code.co_filename.endswith("__main__.py"):
+        return None
+    left -= event == "line"
+    if left == 0:
+        interrupt()
+    return trace
+
+sys.settrace(trace)
+"""
+RUN = "sys.exit(main({words}))"
+COMMANDS = {
+    "http": ["http", "http://127.0.0.1:1/", "--quiet"],
+    "stdio": ["stdio", "--quiet", "--", "sleep", "60"],
+    "list": ["list"],
+    "no command": ["--help"],
+}
+INTERRUPTED = 130
+
+
+def interrupted(folder: Path, code: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-c", INTERRUPT + code],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environment(XDG_STATE_HOME=str(folder), HOME=str(folder)),
+        timeout=60,
+    )
+
+
+# The first line of all is `try:` itself.
+@pytest.mark.parametrize(
+    ("how", "turns"),
+    [(WHILE_LOADING, (1, 2, 3, 5, 8, 12)), (BETWEEN_LINES, range(2, 8))],
+    ids=["while loading", "between lines"],
+)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_while_starting_is_quiet(tmp_path: Path, name: str, how: str, turns: Sequence[int]) -> None:
+    for turn in turns:
+        done = interrupted(tmp_path, (how + RUN).format(turn=turn, words=COMMANDS[name]))
+        assert (turn, done.returncode, done.stdout, done.stderr) == (turn, INTERRUPTED, b"", b"")
