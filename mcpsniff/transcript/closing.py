@@ -100,7 +100,9 @@ def _counts(summary: Summary, width: int) -> Iterator[Line]:
     total = count(sum(summary.messages.values()), "message")
     if summary.of is not None:
         total = f"the filter shows {sum(summary.messages.values()):,} of {count(summary.of, 'message')}"
-    for line in wrapped(f"{total} in {duration(summary.last_t)}: {kinds or 'nothing'}", width - 2):
+    for line in wrapped(
+        f"{total} in {duration(summary.last_t)}: {kinds or summary.http.briefly() or 'nothing'}", width - 2
+    ):
         yield [("", "  "), ("plain", line)]
     sent = ", ".join(
         f"{who} {size(summary.bytes[direction])} in {count(summary.messages[direction], 'message')}"

@@ -83,6 +83,10 @@ class HttpCounts:
         elif note.kind == "rewrite" and note.fields.get("length") != 0:
             self.rewrites += 1
 
+    def briefly(self) -> str:
+        """How many exchanges there are; empty if none."""
+        return count(self.exchanges, "HTTP exchange") if self.exchanges else ""
+
     def lines(self) -> Iterator[str]:
         """What it all comes to; texts of peers are among it."""
         if self.exchanges or self.undecoded:

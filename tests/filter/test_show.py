@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from mcpsniff.capture.records import Record
 from tests.capture.capture_files import encoded, save
 from tests.cli.running import run
+from tests.filter import sample_http
 from tests.filter.sample import HEADER, SAMPLE
 from tests.sessions import OPENS, records
 
@@ -123,3 +125,16 @@ def test_the_help_names_the_fields() -> None:
     assert "docs/filter.md" in out
     assert [field for field in ("method", "tool", "kind", "state", "latency", "text") if f"{field}:" not in out] == []
     assert set(FIELDS) >= {"method", "tool", "kind", "state", "latency", "text"}
+
+
+def test_over_http_the_exchanges_are_counted_too(tmp_path: Path) -> None:
+    path = str(save(tmp_path, "web.mcpcap", sample_http.SAMPLE, transport="http"))
+    everything = run("show", path, "--format", "json").out
+    http = [line for line in map(json.loads, everything.splitlines()) if line["type"] == "http"]
+    total = len({line["number"] for line in http if line["state"] != "undecoded"})
+    ran = run("show", path, "--filter", "kind:http")
+    head = next(line for line in ran.out.splitlines() if line.startswith("  filter "))
+    assert re.search(rf"  0 of \d+ messages and {total} of {total} HTTP exchanges shown$", head)
+    assert re.search(rf"the filter shows 0 of \d+ messages in [\d.]+ m?s: {total} HTTP exchanges\n", ran.out)
+    some = run("show", path, "--filter", "status:405", "--format", "markdown").out
+    assert re.search(rf" and [1-9] of {total} HTTP exchanges shown\n", some)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
 from mcpsniff.protocol.events import Close
+from mcpsniff.protocol.http import UNDECODED, Http
 from mcpsniff.protocol.message import Message
 from mcpsniff.transcript.filter.expression import Filter
 from mcpsniff.transcript.filter.groups import Groups
@@ -48,6 +49,8 @@ class Selection:
         """Messages of the whole session."""
         self.shown = 0
         """Those among them that are shown."""
+        self.exchanges = self.exchanges_shown = 0
+        """HTTP exchanges of the whole session, and those among them that are shown."""
         self.last_t = 0
         """The latest moment of the whole session, in microseconds since it started."""
         self.has_ended = False
@@ -65,9 +68,11 @@ class Selection:
             marked = []
             for event in events:
                 is_message = type(event) is Message
-                marked.append((event, place << 1 | is_message))
+                is_exchange = isinstance(event, Http) and event.is_first and event.state != UNDECODED
+                marked.append((event, place << 2 | is_exchange << 1 | is_message))
                 place += 1
                 self.messages += is_message
+                self.exchanges += is_exchange
                 self._note(event)
             self._mark(self._groups.feed(marked))
         self._mark(self._groups.finish())
@@ -86,7 +91,8 @@ class Selection:
     def _mark(self, shown: list[int]) -> None:
         bits = self._bits
         for number in shown:
-            place, self.shown = number >> 1, self.shown + (number & 1)
+            place, self.shown = number >> 2, self.shown + (number & 1)
+            self.exchanges_shown += number >> 1 & 1
             if place >> 3 >= len(bits):
                 bits.extend(bytes((place >> 3) + 1 - len(bits)))
             bits[place >> 3] |= 1 << (place & 7)

@@ -51,7 +51,11 @@ class FilteredSession(Session):
     def head(self) -> list[Entry]:
         """The head, with the filter and how much it shows."""
         alone = ", each by itself" if self._chosen.alone else ""
-        remark = f"{self._selection.shown:,} of {count(self.whole.messages, 'message')} shown{alone}"
+        chosen = self._selection
+        shown = f"{chosen.shown:,} of {count(chosen.messages, 'message')}"
+        if chosen.exchanges:
+            shown += f" and {chosen.exchanges_shown:,} of {count(chosen.exchanges, 'HTTP exchange')}"
+        remark = f"{shown} shown{alone}"
         return [*super().head(), Entry("filter", self._chosen.expression, remark)]
 
 

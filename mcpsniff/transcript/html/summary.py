@@ -83,7 +83,7 @@ def summary_section(summary: Summary) -> Iterator[str]:
     total = count(messages, "message")
     if summary.of is not None:
         total = f"The filter shows {messages:,} of {count(summary.of, 'message')}"
-    yield f"<p>{total} in {duration(summary.last_t)}: {kinds or 'nothing'}.</p>\n"
+    yield f"<p>{total} in {duration(summary.last_t)}: {kinds or summary.http.briefly() or 'nothing'}.</p>\n"
     sent = [
         f"{who} sent {size(summary.bytes[direction])} in {count(summary.messages[direction], 'message')}"
         for direction, who in _SIDES.items()
