@@ -106,7 +106,7 @@ def _conversations(talks: Talks) -> Iterator[Entry]:
 
 
 def _peer(info: Mapping[str, Any]) -> tuple[str, str]:
-    return peer(info), "" if any(isinstance(info.get(key), str) for key in ("name", "version")) else "unknown"
+    return peer(info), "" if peer(info) else "unknown"
 
 
 def _revision(conversation: Conversation) -> list[Entry]:

@@ -85,9 +85,12 @@ class MarkdownPage:
                 self._flush_stderr()
             return
         self._flush_stderr()
-        self._write(_row_line(row, self._mark, self._among))
+        line = _row_line(row, self._mark, self._among)
+        if row.envelope is not None and self._style == FOLDED:
+            line += f" · `_meta` as {_link(row.envelope, self._mark)}"
+        self._write(line)
         if row.message is not None:
-            laid_out = list(payload_lines(row.message, self._style, WIDTH, how=""))
+            laid_out = list(payload_lines(row.message, self._style, WIDTH, how="", has_envelope=row.envelope is None))
             noted = any(piece[0] == PAYLOAD_NOTE for line in laid_out for piece in line)
             lines = [_plain(line) for line in laid_out]
             if lines:

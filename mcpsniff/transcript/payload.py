@@ -8,6 +8,7 @@ from mcpsniff.protocol.http import Body
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, RESPONSE, Message
 from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.reading import NOT_JSON
+from mcpsniff.transcript.envelopes import without_envelope
 from mcpsniff.transcript.layout import hanging, hard_wrapped, wrapped
 from mcpsniff.transcript.pretty import NOTE, PLAIN, Line, pretty
 from mcpsniff.transcript.safe import visible
@@ -44,8 +45,12 @@ NONE: Final = Style(shown=False)
 HOW_TO_UNFOLD: Final = "--payload shows"
 
 
-def payload_lines(message: Message, style: Style, width: int, how: str = HOW_TO_UNFOLD) -> Iterator[Line]:
+def payload_lines(
+    message: Message, style: Style, width: int, how: str = HOW_TO_UNFOLD, *, has_envelope: bool = True
+) -> Iterator[Line]:
     """The lines that show the payload of ``message``, about ``width`` cells wide; safe text only.
+
+    ``has_envelope`` is False to leave out what `mcpsniff.transcript.envelopes` tells of, unless all is shown.
 
     ``how`` begins the words that tell a reader how to see what is folded away; empty where there is no way.
     """
@@ -55,6 +60,7 @@ def payload_lines(message: Message, style: Style, width: int, how: str = HOW_TO_
     is_json = NOT_JSON not in message.flaws and INCOMPLETE.isdisjoint(message.flaws)
     if is_json and not style.whole:
         text = _part_that_matters(message, text)
+        text = text if has_envelope or not text else without_envelope(text)
     if not text or text in ("{}", "[]"):
         return
     longest = None if style.whole else max(3 * width, 60)

@@ -43,6 +43,8 @@ class Row:
     frame: int | None = None
     """The number of the frame whose findings hang on this row too."""
     message: Message | None = None
+    envelope: int | None = None
+    """The message that shows the envelope of this one, where that is the same (`mcpsniff.transcript.envelopes`)."""
     findings: list[Finding] = field(default_factory=list)
     conversation: int | None = None
     """Over HTTP: the number of the conversation, where there is more than one."""

@@ -17,6 +17,7 @@ from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.protocol.reading import NOT_JSON
 from mcpsniff.transcript.endings import WE_STOPPED, close_words
+from mcpsniff.transcript.envelopes import Envelopes
 from mcpsniff.transcript.http_rows import HttpRows
 from mcpsniff.transcript.http_words import CUT_BY_US
 from mcpsniff.transcript.lanes import BROKEN, Lanes
@@ -51,6 +52,7 @@ class RowBuilder:
         """The latest HTTP exchange that has no row, as messages tell of it; it gets one if it gets a finding."""
         self._is_stopped = False
         """True once it was told that mcpsniff was stopped."""
+        self._envelopes = Envelopes()
         self._lanes = Lanes()
         self._http = HttpRows(self._lanes)
 
@@ -152,6 +154,7 @@ class RowBuilder:
     def _message(self, message: Message) -> Row:
         row = Row(message.n, message.t, message.kind, message.direction, message=message)
         row.id, row.size = message.id, message.size
+        row.envelope = self._envelopes.repeats(message) if message.meta else None
         link = message.link
         if message.kind == REQUEST:
             row.title = message.method or ""

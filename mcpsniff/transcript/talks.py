@@ -115,7 +115,7 @@ def _count(asked: dict[tuple[str, str], int], meta: Mapping[str, Any]) -> None:
 
 def peer(info: Mapping[str, Any]) -> str:
     """Name and version, and the title in brackets; captured text, empty where there is none."""
-    names = [info[key] for key in ("name", "version") if isinstance(info.get(key), str)]
+    names = [info[key] for key in ("name", "version") if isinstance(info.get(key), str) and info[key].strip()]
     title = info.get("title")
     if isinstance(title, str) and title and title not in names:
         names.append(f"({title})")

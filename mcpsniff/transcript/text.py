@@ -106,8 +106,11 @@ class TextTranscript:
         else:
             self._wide_row(row, title, details)
         if row.message is not None:
-            for line in payload_lines(row.message, self._style, self.width - self._margin - 2):
+            is_new = row.envelope is None
+            for line in payload_lines(row.message, self._style, self.width - self._margin - 2, has_envelope=is_new):
                 self._print([("", " " * self._margin), *line])
+            if not is_new and self._style == FOLDED:
+                self._print([("", " " * self._margin), ("remark", f"_meta as #{row.envelope}")])
         if row.body is not None:
             for line in body_lines(row.body, self._style, self.width - self._margin - 2):
                 self._print([("", " " * self._margin), *line])
