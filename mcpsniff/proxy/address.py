@@ -4,6 +4,7 @@ Pure text work; looking names up and connecting is `mcpsniff.proxy.dial`'s.
 """
 
 import re
+import socket
 
 from mcpsniff.capture.labels import safe_label, shown
 from mcpsniff.errors import UsageError
@@ -20,6 +21,8 @@ _NAMED = re.compile(r"([^=:/?#@\[\]]+)=(.*)", re.DOTALL)
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^#]*)(?:#.*)?", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@]*)(?::([^\[\]:]*))?", re.IGNORECASE)
 _HOST = re.compile(r"[^\s%<>\"\\^`{|}\x00-\x20\x7f]+")
+_IS_NAME = re.compile(r"(?=.{1,253}\.?\Z)(?:[^.]{1,63}\.)*[^.]{1,63}\.?")
+"""Labels of at most 63 bytes between single dots (RFC 1035, 2.3.4); an IPv4 address looks the same."""
 _LARGEST_PORT: "Final" = 65535
 
 
@@ -136,12 +139,21 @@ def _authority(text: str, whole: str, *, default: int, lowest: int) -> tuple[str
     if found[2] and not lowest <= port <= _LARGEST_PORT:
         raise UsageError(f"{shown(whole)}: there is no port {shown(digits)}, they go from 1 to {_LARGEST_PORT}")
     host = found[1].strip("[]").lower()
-    if host.isascii():
-        return host, port
     try:
-        return host.encode("idna").decode("ascii"), port
+        host = host if host.isascii() else host.encode("idna").decode("ascii")
     except UnicodeError:
-        raise UsageError(f"{shown(whole)} has no usable host") from None
+        host = ""
+    if not (_is_ipv6(host) if found[1][0] == "[" else _IS_NAME.fullmatch(host)):
+        raise UsageError(f"{shown(whole)} has no usable host")
+    return host, port
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET6, text)
+    except OSError:
+        return False
+    return True
 
 
 def _suggestion(text: str) -> str:
