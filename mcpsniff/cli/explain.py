@@ -40,16 +40,17 @@ def _overview(checks: list[Check], columns: int | None) -> Iterator[str]:
     """All codes, each on one line; on a terminal what does not fit goes on below."""
     widest = max(len(check.name) for check in checks)
     for check in checks:
+        summary = check.summary.replace("``", "")
         head = f"{check.code}  {check.name:<{widest}}  {check.severity:<7}"
         if columns is None:
-            yield f"{head}  {check.summary}"
+            yield f"{head}  {summary}"
         elif columns >= NARROW:
-            first, *more = wrapped(check.summary, columns - len(head) - 2)
+            first, *more = wrapped(summary, columns - len(head) - 2)
             yield f"{head}  {first}"
             yield from (f"{'':{len(head) + 2}}{line}" for line in more)
         else:
             yield from wrapped(f"{check.code}  {check.name}, {check.severity}", columns)
-            yield from (f"    {line}" for line in wrapped(check.summary, columns - 4))
+            yield from (f"    {line}" for line in wrapped(summary, columns - 4))
 
 
 def page(check: Check, width: int = WIDTH) -> list[str]:

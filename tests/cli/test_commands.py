@@ -104,7 +104,9 @@ def test_every_code_is_explained(code: str, capsys: pytest.CaptureFixture[str]) 
 
 def test_explain_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["explain"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == CODES
+    listed = capsys.readouterr().out
+    assert [line.split()[0] for line in listed.splitlines()] == CODES
+    assert "``" not in listed
 
 
 @pytest.mark.parametrize("columns", [40, 80, 130])

@@ -105,6 +105,7 @@ def test_every_number_over_http_has_a_page() -> None:
         EventPage(plain(out.append), 90).show(find_event(source, number), source.header)
         assert out[0].startswith(f"#{number} ")
         assert max(len(line) for line in out) <= 91
+        assert "``" not in "".join(out)
 
 
 def test_what_a_head_says_stays_text(shown: Any) -> None:

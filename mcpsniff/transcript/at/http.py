@@ -40,6 +40,7 @@ def http_facts(http: HttpExchange, event: Http | None) -> Iterator[Known]:
     for fact in event.facts:
         said = HTTP_FACTS.get(fact.name, fact.name).replace("``text``", "that")
         said = said.replace("``n``", f"#{fact.n}").replace("``t``", "?" if fact.t is None else moment(fact.t))
+        said = said.replace("``", "")
         yield Known("fact", fact.text, f"{fact.name}: {said}")
 
 
