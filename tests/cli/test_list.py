@@ -98,7 +98,7 @@ def test_local_times_are_of_this_place() -> None:
 
 def test_a_pipe_gets_every_column() -> None:
     title, *lines = run("list", "--dir", str(FOLDER)).out.splitlines()[1:]
-    columns = "label when length messages errors worst finding peers transport started size capture"
+    columns = "label when length messages failed worst finding peers transport started size capture"
     assert " ".join(title.split()) == columns
     assert len(lines) == len(NAMES)
     assert "zhushou 3.1.0 → weather 1.4.0" in lines[0]
