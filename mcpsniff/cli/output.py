@@ -4,7 +4,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -51,6 +51,15 @@ def _renamed(target: str) -> Iterator[BinaryIO]:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def json_writer(stream: BinaryIO) -> Callable[[bytes], object]:
+    """How to write JSON Lines there: to a terminal with escapes for what would act on it, which mean the same."""
+    if not stream.isatty():
+        return stream.write
+    from mcpsniff.transcript.safe import visible_json_lines
+
+    return lambda lines: stream.write(visible_json_lines(lines))
 
 
 def _is_special(target: str) -> bool:

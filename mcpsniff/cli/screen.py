@@ -11,6 +11,7 @@ import sys
 from typing import Final
 
 from mcpsniff.transcript.pretty import Line
+from mcpsniff.transcript.safe import visible_json_lines
 from mcpsniff.transcript.terminal import columns, printer, terminal
 from mcpsniff.transcript.text import WIDTH
 
@@ -67,8 +68,8 @@ class Screen:
         self._text.append(self._rendered(line))
 
     def write(self, data: bytes) -> None:
-        """Take whole lines as they are."""
-        self._bytes.append(data)
+        """Take whole lines of JSON; a terminal gets them with escapes for what would act on it."""
+        self._bytes.append(visible_json_lines(data) if self._is_terminal else data)
 
     def flush(self, foot: list[Line] | None = None) -> None:
         """Show what was printed, and below it ``foot`` in place of the one before. Raises OSError."""

@@ -12,7 +12,7 @@ from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture, open_stream
 from mcpsniff.capture.store import is_being_written
 from mcpsniff.cli.complete import complete_capture
-from mcpsniff.cli.output import note, output
+from mcpsniff.cli.output import json_writer, note, output
 from mcpsniff.errors import UsageError
 from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
 
@@ -164,8 +164,9 @@ def write_json(
     """Write the JSON Lines of a capture; ``now_us`` is as in `mcpsniff.transcript.session.write`."""
     from mcpsniff.transcript.jsonl import JsonLines
 
-    lines = JsonLines(payload=payload)
-    stream.writelines(lines.lines(events) for events in session_of(capture, now_us, only).events())
+    lines, write_lines = JsonLines(payload=payload), json_writer(stream)
+    for events in session_of(capture, now_us, only).events():
+        write_lines(lines.lines(events))
 
 
 def write_text(

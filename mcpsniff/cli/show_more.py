@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mcpsniff.capture.reader import Capture
-from mcpsniff.cli.output import output
+from mcpsniff.cli.output import json_writer, output
 from mcpsniff.cli.show import printer_for, running_for, session_of, style_of
 from mcpsniff.errors import UsageError
 
@@ -26,7 +26,9 @@ def show_joined(
     joined = join(given)
     with output(path) as stream:
         if form == "json":
-            stream.writelines(joined_json(joined, payload=bool(payload)))
+            write_lines = json_writer(stream)
+            for line in joined_json(joined, payload=bool(payload)):
+                write_lines(line)
         elif form == "markdown":
             from mcpsniff.transcript.joined_markdown import write_joined_markdown
 
@@ -64,7 +66,7 @@ def show_at(
     if form == "json":
         lines = list(event_lines(capture, number, payload=payload is not False, now_us=now_us))
         with output(path) as stream:
-            stream.writelines(lines)
+            json_writer(stream)(b"".join(lines))
         return
     found = find_event(capture, number, now_us=now_us)
     with output(path) as stream:

@@ -24,6 +24,7 @@ _JOINER: Final = "\u200d"
 _AS_PICTURE: Final = "\ufe0f"
 _SKIN: Final = re.compile("[\U0001f3fb-\U0001f3ff]")
 _BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e]")
+_IN_A_STRING: Final = re.compile(r"[^\t\n\x20-\x7e]")
 _SHORT: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>#|~&!$@])")
 _BACKTICKS: Final = re.compile(r"`+")
@@ -37,6 +38,16 @@ def visible(text: str) -> str:
 def visible_json(text: str) -> str:
     r"""The same for a piece of JSON text: escapes are spelt as JSON has them, ``\u001b``."""
     return _escaped(text, _json_escape)
+
+
+def visible_json_lines(lines: bytes) -> bytes:
+    """Lines of strict JSON that mean the same, with the escapes of `visible_json` in their strings.
+
+    Beyond ASCII, and for DEL, there is nothing but strings in JSON; other control characters are escaped there already.
+    """
+    if lines.isascii() and b"\x7f" not in lines:
+        return lines
+    return _IN_A_STRING.sub(_json_escape, lines.decode(errors="replace")).encode()
 
 
 def cells(text: str) -> int:

@@ -9,6 +9,7 @@ import pytest
 from mcpsniff.transcript.safe import cells
 from tests.capture.capture_files import save
 from tests.cli.running import COMMAND, environment, on_terminal, run
+from tests.sessions import end, records
 from tests.transcript.golden import SESSION
 
 NAME = "time-20261129T100000.000Z-1.mcpcap"
@@ -118,3 +119,33 @@ def test_a_terminal_without_a_width_has_the_usual_one(tmp_path: Path) -> None:
     ran = on_terminal("show", str(capture), columns=0, env={"NO_COLOR": "1"})
     assert widest(ran.out) <= 80
     assert run("explain").status == 0
+
+
+SAID = "\x9b31m\x7f\x85\u202e\u2028\u2066\U000e0041 é \U0001f469\u200d\U0001f4bb"
+CALL = json.dumps({"jsonrpc": "2.0", "id": SAID, "method": SAID, "params": {SAID: SAID}}, ensure_ascii=False)
+AS_JSON = [
+    ["show", NAME, "--format", "json"],
+    ["show", NAME, "--format", "json", "--payload"],
+    ["show", NAME, "--format", "json", "--at", "2"],
+    ["show", NAME, NAME.replace("time", "b"), "--format", "json", "--payload"],
+    ["tail", NAME, "--format", "json", "--payload", "--from", "start"],
+    ["list", "--dir", ".", "--json"],
+]
+
+
+@pytest.mark.parametrize("words", AS_JSON, ids=" ".join)
+def test_json_on_a_terminal_means_the_same_and_does_nothing_to_it(
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [*records(("c2s", f"{CALL[:-1]}\t}}"), ("s2c", SAID), ("err", SAID)), *end(20_000)]
+    for name in (NAME, NAME.replace("time", "b")):
+        save(tmp_path, name, said, argv=[SAID], label=SAID, cwd=SAID)
+    monkeypatch.chdir(tmp_path)
+    piped, shown = run(*words), on_terminal(*words)
+    assert (piped.status, shown.status) == (0, 0)
+    assert [json.loads(line) for line in piped.out.split("\n")[:-1]] == [
+        json.loads(line) for line in shown.out.split("\n")[:-1]
+    ]
+    assert SAID in piped.out
+    assert not set("\x9b\x7f\x85\u202e\u2028\u2066\U000e0041") & set(shown.out)
+    assert "é \U0001f469\u200d\U0001f4bb" in shown.out

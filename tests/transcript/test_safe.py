@@ -1,5 +1,6 @@
 """Nothing captured does anything to a terminal or to a page (cases B137, B140)."""
 
+import json
 import re
 import unicodedata
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpsniff.capture.records import Record
 from mcpsniff.transcript.payload import WHOLE
-from mcpsniff.transcript.safe import markdown_code, markdown_fence, visible, visible_json
+from mcpsniff.transcript.safe import markdown_code, markdown_fence, visible, visible_json, visible_json_lines
 from tests.sessions import OPENS, records
 from tests.transcript.rendering import markdown, text
 
@@ -77,6 +78,18 @@ def test_a_fenced_block_is_closed_by_its_last_line_only(lines: list[str]) -> Non
     assert not any(line.lstrip().startswith(fence) for line in inside)
 
 
+VALUES = st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+
+
+@given(VALUES)
+def test_json_for_a_terminal_means_the_same(value: object) -> None:
+    line = json.dumps(value, ensure_ascii=False, indent="\t").replace("\n", " ").encode(errors="replace") + b"\n"
+    shown = visible_json_lines(line)
+    assert json.loads(shown) == json.loads(line)
+    assert shown.endswith(b"\n")
+    assert not any(unicodedata.category(c) == "Cc" for c in shown.decode() if c not in "\t\n")
+
+
 NOISE = b"\x1b[31mraw\x1b[0m\x1b[6n\n"
 ESCAPED = rb'{"jsonrpc":"2.0","id":1,"result":{"t":"a\u001b]52;c;ZXZpbA==\u0007b\u001b[2Jc"}}' + b"\n"
 C1 = '{"jsonrpc":"2.0","method":"notifications/\x9b31m","params":{"\u202e":"\x7f\u2028"}}\n'.encode()
@@ -113,8 +126,6 @@ MARKUP = (
 @pytest.mark.parametrize("markup", MARKUP)
 def test_markup_stands_in_code_only(markup: str) -> None:
     """Case B140: wherever captured text stands, it is inside a code span or a fenced block."""
-    from json import dumps
-
     said = records(
         ("c2s", {"jsonrpc": "2.0", "id": markup, "method": "tools/call", "params": {"name": markup, "x": markup}}),
         ("s2c", {"jsonrpc": "2.0", "id": markup, "error": {"code": 1, "message": markup}}),
@@ -126,7 +137,7 @@ def test_markup_stands_in_code_only(markup: str) -> None:
     assert markup in page
     outside = _without_code(page)
     assert markup not in outside
-    assert dumps(markup) not in outside
+    assert json.dumps(markup) not in outside
     for piece in ("script", "x.test", "heading", "somebody", "bold", "| a |"):
         assert piece not in outside
 
