@@ -13,7 +13,7 @@ from mcpsniff.capture.catalog import TRY, list_captures
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.store import capture_folder
 from mcpsniff.cli.digests import AT_ONCE, Seen, look
-from mcpsniff.cli.output import note
+from mcpsniff.cli.output import json_writer, note
 from mcpsniff.cli.table import Cell, Column, table
 from mcpsniff.transcript.digest import Digest
 from mcpsniff.transcript.layout import wrapped
@@ -55,8 +55,9 @@ def command(*, as_json: bool, everything: bool, long: bool, directory: str | Non
     seen = look(folder, list_captures(folder), everything=everything)
     now = time.time()
     if as_json:
+        write_line = json_writer(sys.stdout.buffer)
         for one in seen:
-            sys.stdout.buffer.write(_json(one))
+            write_line(_json(one))
         return
     if not seen:
         click.echo(f"There is no capture in {shown(folder)} yet: {TRY}.")
