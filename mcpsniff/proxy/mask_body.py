@@ -10,15 +10,23 @@ from mcpsniff.proxy.mask_marks import Marks
 
 _NOT_SPACE = re.compile(rb"[^ \t\r\n\xef\xbb\xbf]")  # and no byte of a byte order mark
 _NO_OBJECT: Final = b'["'
+_EVENT_STREAM: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
+"""How an event stream begins, whatever type it is said to have."""
+_TELLING: Final = max(map(len, _EVENT_STREAM))
 
 _READABLE: Final = frozenset(["", "text/plain", "text/json", "application/x-www-form-urlencoded"])
+_TYPE_ENDS = re.compile(r"[;,]")
 _PLAIN: Final = frozenset(["", "identity", "chunked"])
 _TOKEN_PATH = re.compile(
-    r"/(?:tokens?|access[_-]?token|refresh(?:[_-]?token)?|register|registration|introspect(?:ion)?|revoke|revocation"
-    r"|par|device(?:[_-]?(?:code|authorization))?|login|signin|sign[_-]in)(?:\.[a-z]{2,4})?/*",
+    r"(?:/(?:tokens?|access[_-]?token|refresh(?:[_-]?token)?|introspect(?:ion)?|revoke|revocation|par|oauth2?|oidc"
+    r"|device(?:[_-]?(?:code|authorization))?|login|signin|sign[_-]in|reg|register|registration|clients?)(?:\.[a-z]{2,4})?"
+    r"|/(?:reg|register|registration|(?:oauth2?|oidc|connect)(?:/v[0-9])?/clients?)/(?!(?:mcp|sse)/*$)[^/]+)/*$",
     re.IGNORECASE,
 )
-"""The end of a path at which credentials are handed over, as authorization servers commonly name it."""
+"""The end of a path at which credentials are handed over, as authorization servers commonly name it.
+
+Clients that have registered may be asked for by their id (RFC 7592).
+"""
 
 
 class Scanner(Protocol):
@@ -38,6 +46,8 @@ class BodyScanner:
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
         self._scanner: Scanner | None = None
+        self._beginning: bytes | None = b""
+        """The first bytes, while they may become those of an event stream."""
         self._nothing = False
         self._everything = False
 
@@ -57,9 +67,19 @@ class BodyScanner:
                 return
             self._nothing = found[0] in _NO_OBJECT
             self._scanner = JsonScanner(self._marks) if found[0] == b"{" else FormScanner(self._marks)
+            position = found.start()
+        if self._beginning is not None:
+            self._look_for_events(data[position : min(position + _TELLING, stop)])
         if not self._nothing:
             self._scanner.scan(data, position, stop)
             self._nothing = self._scanner.is_done
+
+    def _look_for_events(self, data: bytes) -> None:
+        """Leave the body alone if it begins like an event stream: in those are messages."""
+        beginning = (self._beginning or b"") + data
+        self._nothing = self._nothing or beginning.startswith(_EVENT_STREAM)
+        may_become = any(field.startswith(beginning) for field in _EVENT_STREAM)
+        self._beginning = beginning if may_become else None
 
     def lose(self) -> None:
         """Bytes are missing here: hide the rest of the body, unless it is a JSON-RPC message or a list."""
@@ -72,7 +92,7 @@ class BodyScanner:
 
 def is_readable(content_type: str) -> bool:
     """Say whether bodies of this type are looked into: JSON, forms, plain text, and those that do not say."""
-    media = content_type.partition(";")[0].strip().lower()
+    media = _TYPE_ENDS.split(content_type, maxsplit=1)[0].strip(" \t\"'").lower()
     return media in _READABLE or (media.startswith("application/") and "json" in media)
 
 
@@ -84,5 +104,4 @@ def is_coded(codings: list[str]) -> bool:
 def is_token_path(target: str) -> bool:
     """Say whether a request target looks like a place where credentials are handed over."""
     path = re.split(r"[?#;]", target, maxsplit=1)[0]
-    last = path.rstrip("/").rfind("/")
-    return last >= 0 and _TOKEN_PATH.fullmatch(path[last:]) is not None
+    return _TOKEN_PATH.search(path) is not None

@@ -31,6 +31,8 @@ _DULL = re.compile(
 )
 """Whole lines without secrets: a start line without a query, and the usual headers. Passed over at once for speed."""
 _IS_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NO_TEXT: Final = bytes([*range(0x21), 0x7F, *range(0x80, 0x100)])
+"""What may stand before a name by mistake: some server behind may read over it."""
 _AROUND_NAME: Final = (
     b" \t\"'{,"  # a member of a JSON text that lost its head is no header, but has a name all the same
 )
@@ -50,6 +52,7 @@ SCHEMES: Final = (
         b"oauth",
     ),
     *(b"hawk", b"aws4-hmac-sha256"),
+    b"mcp",  # in Sec-WebSocket-Protocol
 )
 """Words before a credential that stay. When a read ends within such a word, it is let through as far as it is there."""
 
@@ -133,7 +136,7 @@ class HeadScanner:
         if data[end] in b"?#":
             self._begin_url(is_header=False)
             return end
-        self._judge(self._name.strip(b" \t"))
+        self._judge(self._name.strip(_NO_TEXT))
         return end + 1
 
     def _judge(self, name: bytes) -> None:

@@ -12,9 +12,14 @@ from mcpsniff.proxy.mask_names import is_telling_key, is_telling_member
 NAME_LIMIT: Final = 128
 """Bytes of a name that are kept: the end of it decides."""
 
-_OUTSIDE, _KEY, _VALUE, _SECRET = range(4)
-_BEGINS = re.compile(rb"[?&#;]")
-_KEY_ENDS = re.compile(rb"[=?&#;\s]")
+_OUTSIDE, _KEY, _VALUE, _SECRET, _ESCAPE = range(5)
+_BEGINS = re.compile(rb"[?&#;%]")
+_KEY_ENDS = re.compile(rb"[=?&#;\s%]")
+_DIGITS: Final = b"0123456789abcdefABCDEF"
+_ESCAPE_LIMIT: Final = 16
+_PERCENT, _EQUALS = b"25", b"3d"
+_ESCAPED_BEGINS: Final = frozenset([b"3f", b"26", b"23", b"3b"])
+_INDEX = re.compile(r"\[([^\[\]]*)\]$")
 _URL_SECRET_ENDS = re.compile(rb"[&#\r\n]")
 _TARGET_SECRET_ENDS = re.compile(rb"[&#\s]")
 _FIELD_ENDS = re.compile(rb"[=&]")
@@ -22,7 +27,11 @@ _FORM_SECRET_ENDS = re.compile(rb"&")
 
 
 class UrlScanner:
-    """Finds the secrets of a URL within other text, such as a request line or a header's value."""
+    """Finds the secrets of a URL within other text, such as a request line or a header's value.
+
+    Also those of another URL that it carries percent-encoded (``?next=%2Fcb%3Fcode%3D…``): there all is hidden up to
+    the end of the outer value.
+    """
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
@@ -30,6 +39,8 @@ class UrlScanner:
         self._key = b""
         self._what = ""
         self._ends = _URL_SECRET_ENDS
+        self._escape = b""
+        self._around = _OUTSIDE  # of the escape
 
     def reset(self, *, ends_at_space: bool) -> None:
         """Begin anew; ``ends_at_space`` where white space ends the URL (in a request line)."""
@@ -47,17 +58,62 @@ class UrlScanner:
                     self._state = _OUTSIDE
                 position = end
             elif self._state == _KEY:
-                end = _place(_KEY_ENDS, data, position, stop)
-                self._key = (self._key + data[position:end])[-NAME_LIMIT:]
-                if end < stop:
-                    self._what = _text(self._key)
-                    is_secret = data[end] == 0x3D and is_telling_key(self._what)
-                    self._state = _SECRET if is_secret else _OUTSIDE
-                position = end + (self._state == _SECRET)
+                position = self._in_key(data, position, stop)
+            elif self._state == _ESCAPE:
+                position = self._in_escape(data, position)
             else:
                 position = _place(_BEGINS, data, position, stop) + 1
                 if position <= stop:
-                    self._state, self._key = _KEY, b""
+                    self._begin(data[position - 1])
+
+    def _begin(self, byte: int) -> None:
+        """Begin a key, or what may be one percent-encoded."""
+        if byte == 0x25:
+            self._around, self._state, self._escape = self._state, _ESCAPE, b""
+        else:
+            self._state, self._key = _KEY, b""
+
+    def _in_key(self, data: bytes, position: int, stop: int) -> int:
+        end = _place(_KEY_ENDS, data, position, stop)
+        self._key = (self._key + data[position:end])[-NAME_LIMIT:]
+        if end == stop:
+            return end
+        if data[end] == 0x25:
+            self._begin(data[end])
+            return end + 1
+        if data[end] == 0x3D:
+            self._judge()
+            return end + 1
+        self._state = _OUTSIDE
+        return end
+
+    def _judge(self) -> None:
+        """An equals sign follows the key."""
+        self._what = _text(self._key)
+        self._state = _SECRET if is_telling_key(_name(self._what)) else _OUTSIDE
+
+    def _in_escape(self, data: bytes, position: int) -> int:
+        """Take one digit of an escape, which may itself be escaped any number of times (``%253F``)."""
+        if data[position] not in _DIGITS or len(self._escape) == _ESCAPE_LIMIT:
+            self._pass_escape()
+            return position
+        self._escape += data[position : position + 1]
+        said = self._escape[-2:].lower()
+        if len(self._escape) % 2 or said == _PERCENT:
+            return position + 1
+        if said in _ESCAPED_BEGINS:
+            self._state, self._key = _KEY, b""
+        elif said == _EQUALS and self._around == _KEY:
+            self._judge()
+        else:
+            self._pass_escape()
+        return position + 1
+
+    def _pass_escape(self) -> None:
+        """The escape was nothing to look at; in a key it is part of it."""
+        self._state = self._around
+        if self._state == _KEY:
+            self._key = (self._key + b"%" + self._escape)[-NAME_LIMIT:]
 
 
 class FormScanner:
@@ -68,6 +124,7 @@ class FormScanner:
         self._state = _KEY
         self._key = b""
         self._what = ""
+        self._url = UrlScanner(marks)
 
     is_done = False
     """Forms are looked through to their end."""
@@ -82,11 +139,14 @@ class FormScanner:
                     self._what = _text(self._key)
                     self._key = b""
                     if data[end] == 0x3D:
-                        self._state = _SECRET if is_telling_member(self._what) else _VALUE
+                        self._state = _SECRET if is_telling_member(_name(self._what)) else _VALUE
+                        self._url.reset(ends_at_space=False)
             else:
                 end = _place(_FORM_SECRET_ENDS, data, position, stop)
                 if self._state == _SECRET:
                     self._marks.hide(self._what, data, position, end)
+                else:
+                    self._url.scan(data, position, end)
                 if end < stop:
                     self._marks.end()
                     self._state = _KEY
@@ -100,10 +160,19 @@ def _place(wanted: re.Pattern[bytes], data: bytes, position: int, stop: int) -> 
 
 
 def _text(key: bytes) -> str:
-    """Return a key as text: percent-decoded (WHATWG URL 5.1), without white space around it."""
+    """Return a key as text: percent-decoded (WHATWG URL 5.1), even twice, and without white space around it."""
     text = key.decode("utf-8", "replace")
     if "%" in text or "+" in text:
-        from urllib.parse import unquote_plus
+        from urllib.parse import unquote, unquote_plus
 
-        text = unquote_plus(text)
+        text = unquote(unquote_plus(text))
     return text.strip()
+
+
+def _name(text: str) -> str:
+    """Return what a key is named by: of ``token[]`` and ``user[password]``, as frameworks read them, the last name."""
+    while found := _INDEX.search(text):
+        if found[1] and not found[1].isdecimal():
+            return found[1]
+        text = text[: found.start()]
+    return text

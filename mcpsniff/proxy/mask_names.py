@@ -26,14 +26,20 @@ _WORDS: Final = frozenset(
 _PLACES: Final = ("pagetoken", "nexttoken", "continuationtoken", "progresstoken", "synctoken")
 """Tokens that say where one is, and open nothing."""
 _OAUTH: Final = frozenset(
-    ["code", "codeverifier", "authorizationcode", "devicecode", "usercode", "assertion", "clientassertion", "jwt"]
+    [
+        *("code", "codeverifier", "authorizationcode", "devicecode", "usercode", "assertion", "clientassertion", "jwt"),
+        *("idtokenhint", "samlresponse"),
+    ]
 )
-"""What else is a secret in the forms and JSON texts of OAuth (RFC 6749, 7521, 7523, 7636, 8628), without ``_``."""
-_KEYS: Final = frozenset(["key", "sig", "signature", "samlresponse", "xamzsignature"])
+"""What else is a secret in the forms and JSON texts of OAuth (RFC 6749, 7521, 7522, 7523, 7636, 8628), OpenID Connect
+and SAML, without ``_``."""
+_KEYS: Final = frozenset(["key", "sig", "signature", "xamzsignature"])
 """What else is one in the query or fragment of a URL."""
 
-_HEADERS: Final = frozenset(["dpop", "cookie2", "setcookie2", "authentication"])
-_HEADER_ENDINGS: Final = ("subscriptionkey", "functionskey", "masterkey", "jwtassertion")
+_HEADERS: Final = frozenset(["dpop", "cookie2", "setcookie2", "authentication", "key", "xkey"])
+_HEADER_ENDINGS: Final = ("subscriptionkey", "functionskey", "masterkey", "jwtassertion", "jwt")
+_SUBPROTOCOL: Final = "sec-websocket-protocol"
+"""Pages in browsers put tokens here, since they can send no other header with a WebSocket."""
 _OTHER_HEADERS: Final = ("mcp-", "sec-", "access-control-")
 """Headers that begin so hold no credentials: ``Mcp-Session-Id`` is needed for pairing, ``Mcp-Param-*`` repeats what
 stands in the body, and the others are for browsers."""
@@ -72,7 +78,7 @@ def is_credential_header(name: str) -> bool:
     """Say whether a header's value is a secret, but for the word of an authentication scheme."""
     lowered = name.lower()
     if lowered.startswith(_OTHER_HEADERS):
-        return False
+        return lowered == _SUBPROTOCOL
     joined = _joined(lowered)
     return joined in _HEADERS or joined.endswith(_HEADER_ENDINGS) or is_telling(lowered)
 
@@ -80,7 +86,7 @@ def is_credential_header(name: str) -> bool:
 @_remembered
 def has_scheme(name: str) -> bool:
     """Say whether the value of a credential header may begin with the word of an authentication scheme."""
-    return _joined(name).endswith(("authorization", "auth", "authentication"))
+    return name.lower() == _SUBPROTOCOL or _joined(name).endswith(("authorization", "auth", "authentication"))
 
 
 @_remembered

@@ -115,6 +115,13 @@ HIDDEN = [
     "Refresh: 0; url=/?key={}",
     "Link: </a?sig={}>; rel=next",
     "Location: /a?x=1\r\n  &code={}",
+    "Location: /login?next=https%3A%2F%2Fh%2Fcb%3Fstate%3D1%26code%3D{}",
+    "Sec-WebSocket-Protocol: mcp, bearer, {}",
+    "Sec-WebSocket-Protocol: base64url.bearer.authorization.{}",
+    "X-Jwt: {}",
+    "X-Key: {}",
+    "\0Authorization: Bearer {}",
+    "\x1b\x7fX-Api-Key: {}",
 ]
 
 
@@ -130,7 +137,7 @@ def test_headers_that_hold_a_secret(line: str, end: str) -> None:
     assert kept.endswith(f"{end}Accept: */*{end}{end}")
     assert line.partition("{")[0].split(" ")[0] in kept
     for out in at_every_cut([(C, head)]):
-        if line == "Authorization: {}" or "Unknown" in line:
+        if line == "Authorization: {}" or "Unknown" in line or line.startswith("Sec-"):
             assert secret.encode() not in whole(out)
         else:
             assert out[len(OPENINGS) :][-2:] == expected[-2:]
@@ -147,6 +154,7 @@ SHOWN = [
     'WWW-Authenticate: Bearer resource_metadata="http://h/.well-known/oauth?x=1"',
     "Access-Control-Allow-Credentials: true",
     "Access-Control-Allow-Headers: Authorization",
+    "Sec-WebSocket-Protocol: mcp",
     "Sec-WebSocket-Key: dGhlIHNhbXBsZQ==",
     "Idempotency-Key: 12",
     "Last-Event-ID: token-7",
@@ -177,6 +185,15 @@ def test_headers_that_hold_none(line: str) -> None:
         ("/?code=&x", "/?code=&x"),
         ("/code=abc", "/code=abc"),
         ("/?decode=abc&keys=1", "/?decode=abc&keys=1"),
+        ("/?token[]=abc&user[password]=d&a[token][1]=e&b[0]=f", "/?token[]=***&user[password]=*&a[token][1]=*&b[0]=f"),
+        ("/?token%5B%5D=abc&x[=1&]=2&[]=3", "/?token%5B%5D=***&x[=1&]=2&[]=3"),
+        ("/?id_token_hint=abc&SAMLResponse=def", "/?id_token_hint=***&SAMLResponse=***"),
+        ("/?next=%2Fcb%3Faccess_token%3Dabc%26x%3D1&y=2", "/?next=%2Fcb%3Faccess_token%3D***********&y=2"),
+        ("/?next=%2Fcb%23a%3d1%26id%5Ftoken%3dabc&y=2", "/?next=%2Fcb%23a%3d1%26id%5Ftoken%3d***&y=2"),
+        ("/?next=%252Fcb%253Fid%255Ftoken%253Dabc", "/?next=%252Fcb%253Fid%255Ftoken%253D***"),
+        ("/?q=100%&code=abc", "/?q=100%&code=***"),
+        ("/?q=%25%2&code=abc", "/?q=%25%2&code=***"),
+        ("/?next=%3Fdecode%3Dabc%26keys%3D1%2526%", "/?next=%3Fdecode%3Dabc%26keys%3D1%2526%"),
         ("/?" + "a" * 300 + "token=abc", "/?" + "a" * 300 + "token=***"),
     ],
 )
@@ -198,17 +215,45 @@ def test_keys_in_the_request_target(target: str, kept: str) -> None:
             b"client_assertion=abc&client_assertion_type=x&code_verifier=d",
             b"client_assertion=***&client_assertion_type=x&code_verifier=*",
         ),
+        (b"id_token_hint=abc&SAMLResponse=d&token[]=e", b"id_token_hint=***&SAMLResponse=*&token[]=*"),
+        (b"target=%2Fcb%3Fcode%3Dabc%26x&z=1", b"target=%2Fcb%3Fcode%3D*******&z=1"),
         (b"username=me&password=p%26q\r\n", b"username=me&password=*******"),
         (b"code_challenge=abc&token_type_hint=x&sessionId=y", b"code_challenge=abc&token_type_hint=x&sessionId=y"),
         (b"&&=a&code&code==&code=a", b"&&=a&code&code=*&code=*"),
         (b'{"client_secret":"abc"}', b'{"client_secret":"***"}'),
     ],
 )
-@pytest.mark.parametrize("header", [FORM, "X: no type"])
+@pytest.mark.parametrize("header", [FORM, FORM + "; charset=utf-8", "X: no type"])
 def test_fields_of_forms(body: bytes, kept: bytes, header: str) -> None:
     talk = [(C, request(body, headers=[header]))]
     for out in [masked(talk), *at_every_cut(talk)]:
         assert recorded(out, C) == request(kept, headers=[header])
+
+
+@pytest.mark.parametrize("media", ["{}; charset=utf-8", "{}, x", '"{}"', "{};", " {} ,{}", "'{}' ; a=b"])
+def test_forms_whose_type_is_spelt_in_other_ways(media: str) -> None:
+    header = "Content-Type: " + media.format("Application/X-WWW-Form-URLEncoded", "text/html")
+    out = masked([(C, request(b"code=abc", headers=[header]))])
+    assert recorded(out, C) == request(b"code=***", headers=[header])
+
+
+@pytest.mark.parametrize(
+    "beginning", ["data:", "data: ", "event: x\ndata:", "id:1\n", "retry: 1\n", ": hi\n", "\n\ndata:"]
+)
+@pytest.mark.parametrize("header", ["Content-Type: text/plain", "X: no type"])
+def test_what_begins_like_an_event_stream_is_no_form(beginning: str, header: str) -> None:
+    """A server that forgets the type of its streams has JSON-RPC in them all the same."""
+    event = beginning.encode() + b'{"jsonrpc":"2.0","result":{"u":"/?a=1&token=abc"}}\n\ndata: &token=abc&\n\n'
+    talk = [(C, request(target="/mcp")), (S, response(event, [header]))]
+    for out in [masked(talk), *at_every_cut(talk)]:
+        assert recorded(out, S) == talk[1][1]
+
+
+@pytest.mark.parametrize("beginning", ["dat", "data", "date:", "ids:", "x:", "eventual"])
+def test_what_only_nearly_begins_like_an_event_stream_may_be_a_form(beginning: str) -> None:
+    talk = [(C, request(target="/mcp")), (S, response(beginning.encode() + b"=1&token=abc"))]
+    for out in [masked(talk), *at_every_cut(talk)]:
+        assert recorded(out, S) == response(beginning.encode() + b"=1&token=***")
 
 
 JSON_BODIES = [
@@ -323,7 +368,12 @@ GZIP = "Content-Encoding: gzip"
 
 
 @pytest.mark.parametrize(
-    "target", ["/token", "/oauth2/v1/token/", "/login/oauth/access_token?x=1", "/register", "/x/token.php"]
+    "target",
+    [
+        *("/token", "/oauth2/v1/token/", "/login/oauth/access_token?x=1", "/register", "/x/token.php"),
+        *("/oauth2/v1/clients", "/oauth/clients", "/oidc/reg", "/connect/register", "/oauth", "/oauth2", "/v1/client"),
+        *("/register/s6BhdRkqt3", "/oidc/reg/abc?x=1", "/oauth2/v1/clients/0oa"),
+    ],
 )
 def test_a_compressed_answer_of_a_token_endpoint_is_left_out(target: str) -> None:
     talk = [(C, request(target=target)), (S, response(b"compressed", [GZIP]) + response(b"{}", [JSON]))]
@@ -354,7 +404,7 @@ def test_a_compressed_request_to_a_token_endpoint_is_left_out() -> None:
 
 def test_compressed_bodies_elsewhere_are_kept() -> None:
     answer = response(b"compressed", [GZIP])
-    for target in ("/mcp", "/tokenize", "/token/count"):
+    for target in ("/mcp", "/tokenize", "/token/count", "/registry", "/clients/x/mcp", "/oauth/mcp", "/register/1/mcp"):
         assert recorded(masked([(C, request(target=target)), (S, answer)]), S) == answer
 
 
@@ -510,6 +560,10 @@ PIECES = st.sampled_from(
             b"0\r\n\r\n",
             b'":"',
             b"&code=",
+            b"=%3Fcode%3D",
+            b"%25",
+            b"data:",
+            b"[]=",
             b"{",
             b'"',
         ),
@@ -557,7 +611,7 @@ def test_what_is_masked_is_read_as_before(talk: list[tuple[int, bytes]]) -> None
     out = masked(talk)
     expected = structure(talk)
     if Undecoded not in [kind for kind, *_ in expected] and "gap" not in [kind for _, kind, *_ in out]:
-        kept = [(channel, body) for _, kind, channel, body in out if kind == "chunk"]
+        kept = [(channel, body) for _, kind, channel, body in out if kind == "chunk" and channel is not None]
         assert structure(kept) == expected
 
 
@@ -569,6 +623,8 @@ HOSTILE = {
     "members": b"{" + b'"a":1,' * 50_000,
     "fields": b"a=1&code=b&" * 50_000,
     "key": b"a" * 2_000_000,
+    "escapes_in_values": b"a=" + b"%3F%" * 200_000,
+    "escaped_percents": b"a=%3Fb" + b"%25" * 100_000 + b"25" * 500_000,
     "json_key": b'{"' + b"a" * 2_000_000,
 }
 
