@@ -282,6 +282,17 @@ class Relay:
             return 0, 0
         return len(os.listdir(process / "task")), len(os.listdir(process / "fd"))
 
+    def footprint_at_rest(self) -> tuple[int, int]:
+        """The footprint once it has been the same for a while: what loads, opens files."""
+        seen = [self.footprint()]
+
+        def look() -> bool:
+            seen.append(self.footprint())
+            return len(seen) > 10 and len(set(seen[-10:])) == 1
+
+        assert wait_for(look)
+        return seen[-1]
+
 
 def closes(capture: Captured) -> dict[int, dict[str, str]]:
     """How each channel ended."""

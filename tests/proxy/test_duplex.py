@@ -225,7 +225,8 @@ def test_a_receiver_that_hangs_up_is_news_for_the_sender(size: int) -> None:
         forth.close(forth.drain)
         with suppress(BrokenPipeError):  # the rest of a large piece may meet the end already
             forth.write(b"x" * size)
-        eventually(lambda: forth.pump.outcome == BROKEN)
+        eventually(lambda: line.ended == [0])  # told when both descriptors are closed
+        assert forth.pump.outcome == BROKEN
         with pytest.raises(BrokenPipeError):
             forth.write(b"x")
         back.write(b"still here")

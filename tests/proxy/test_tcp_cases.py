@@ -59,7 +59,7 @@ def test_b60_clients_that_vanish_take_their_upstream_connections_with_them(tmp_p
         gone.release()
 
     with Upstream(stream) as upstream, Relay(tmp_path, upstream.url) as relay:
-        before = relay.footprint()
+        before = relay.footprint_at_rest()
         clients = [relay.connect() for _ in range(200)]
         for client in clients:
             client.send(get())

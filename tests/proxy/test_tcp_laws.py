@@ -60,7 +60,7 @@ class Stage:
         self.upstream = Upstream(self._serve)
         self.relay = Relay(folder, self.upstream.url, "--keep-secrets", "--rotate-size", "0")
         self.relay.addresses()
-        self.footprint = self.relay.footprint()
+        self.footprint = self.relay.footprint_at_rest()
         self.played = 0
 
     def _serve(self, peer: Peer) -> None:

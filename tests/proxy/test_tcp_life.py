@@ -164,7 +164,7 @@ def test_a_server_that_dies_resets_the_client(tmp_path: Path) -> None:
 
 def test_a_connection_without_a_byte_leaves_its_beginning_and_end(tmp_path: Path) -> None:
     with Upstream(echo) as upstream, Relay(tmp_path, upstream.url) as relay:
-        before = relay.footprint()
+        before = relay.footprint_at_rest()
         for _ in range(50):
             relay.connect().socket.close()
         capture = relay.recorded(lambda capture: len(closes(capture)) == 100)
