@@ -10,6 +10,7 @@ from mcpsniff.capture.follower import CaptureLost, Follower
 from mcpsniff.capture.reader import part_numbers
 from mcpsniff.capture.records import Record
 from mcpsniff.capture.store import SUFFIX, part_path, split_part, writer_state
+from mcpsniff.courtesy import let_others_run
 from mcpsniff.errors import CaptureError
 from mcpsniff.transcript.live.foot import Going
 from mcpsniff.transcript.live.session import Facts, LiveSession
@@ -54,6 +55,7 @@ class Followed:
         if self._session is not None and self._view is not None:
             for record in records:
                 self._view.feed(self._session.feed(record))
+                let_others_run()
         if records:
             self._unwritten = 0
             return True

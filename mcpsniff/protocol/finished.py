@@ -90,6 +90,8 @@ class Finished[Key, Value]:
         """What became of ``key`` is no longer worth its place, unless something else has become of it since."""
         if self._recent.get(key) is value:
             del self._recent[key]
+            if not self._recent:
+                self._recent = OrderedDict()  # an emptied one keeps the size it had
 
     def get(self, key: Key) -> Value | None:
         """What became of ``key``, if that is still known."""

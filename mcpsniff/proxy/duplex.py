@@ -19,6 +19,7 @@ import stat
 import time
 from _thread import allocate_lock
 
+from mcpsniff.courtesy import let_others_run
 from mcpsniff.proxy.pump import BUSY, RESET, SHORTAGE
 
 TYPE_CHECKING = False
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 
 ATTENTION: "Final" = 50_000
 """Nanoseconds for which the thread stays awake after it passed something on, if that had come as quickly."""
-
-
-_let_others_run = getattr(os, "sched_yield", lambda: None)
-"""Gives the processor to whoever waits for it: on a busy machine that may be the server."""
 
 
 def suits(*descriptors: int) -> bool:
@@ -110,7 +107,7 @@ class Duplex:
             if attentive:
                 until = passed_at + attention
                 while not events and clock() < until:
-                    _let_others_run()
+                    let_others_run()  # on a busy machine that may be the server
                     events = wait(0)
             for descriptor, _ in events or wait():
                 pump = calm.get(descriptor)

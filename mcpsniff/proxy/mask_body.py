@@ -66,7 +66,10 @@ class BodyScanner:
             if not found:
                 return
             self._nothing = found[0] in _NO_OBJECT
-            self._scanner = JsonScanner(self._marks) if found[0] == b"{" else FormScanner(self._marks)
+            if found[0] == b"{":
+                self._scanner, self._beginning = JsonScanner(self._marks), None
+            else:
+                self._scanner = FormScanner(self._marks)
             position = found.start()
         if self._beginning is not None:
             self._look_for_events(data[position : min(position + _TELLING, stop)])

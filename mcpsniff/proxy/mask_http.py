@@ -18,6 +18,8 @@ type Entry = tuple[int, str, int | None, Any]
 type Salt = Callable[[], bytes]
 
 _BEGINS = re.compile(rb"(?:HTTP/1\.[01] |[A-Z]{3,20} [/*h])")
+_TELLING: Final = {len(name): name for name in ("content-type", "content-encoding", "transfer-encoding")}
+"""Headers that tell what a body is, by the lengths of their names."""
 _HANDED_OVER: Final = 1024
 """Requests of one connection with secrets in their bodies that are remembered until they are answered."""
 
@@ -74,9 +76,19 @@ class ChannelMask:
     def begin_body(self, head: Head, target: str, *, had_secrets: bool) -> None:
         """A body follows ``head``; ``target`` and ``had_secrets`` tell of the request."""
         self.body, self.hands_over = None, False
-        if is_coded(head.all("content-encoding") + head.all("transfer-encoding")):
+        codings: list[str] = []
+        content_type: str | None = None
+        for name, value in head.headers:
+            wanted = _TELLING.get(len(name))  # so that few names need to be compared
+            if wanted is None or name.lower() != wanted:
+                continue
+            if wanted != "content-type":
+                codings.append(value)
+            elif content_type is None:
+                content_type = value
+        if codings and is_coded(codings):
             self.hands_over = had_secrets or is_token_path(target)
-        elif is_readable(head.get("content-type") or ""):
+        elif is_readable(content_type or ""):
             self.body = BodyScanner(self.marks)
 
     def _without_cuts(self, t: int, channel: int, data: bytes) -> list[Entry]:

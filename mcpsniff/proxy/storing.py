@@ -8,6 +8,7 @@ When the disk refuses it says so once, counts what is lost, and tries again at g
 import _thread
 import time
 
+from mcpsniff.courtesy import let_others_run
 from mcpsniff.proxy.places import Places
 
 TYPE_CHECKING = False
@@ -123,6 +124,7 @@ class Storing:
             sizes = [len(body) for _, kind, _, body in entries if kind == "chunk"]
             self._append(entries if self._masker is None else self._masker(entries))
             self._recorder.release(sum(sizes), len(sizes))
+            let_others_run()
 
     def _append(self, entries: "list[Entry]") -> None:
         """Append what the disk left before, then ``entries``; keep account of what it takes."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STACK: "Final" = 256 << 10
 """Bytes of stack for the threads of a connection: they call nothing deep, and there may be thousands of them."""
-SWITCH: "Final" = 0.0005
+SWITCH: "Final" = 0.00005
 """Seconds after which a thread that pumps gets the interpreter from whoever holds it."""
 DRAIN: "Final" = 1.0
 """Seconds that connections have to come to a rest when we are told to end."""

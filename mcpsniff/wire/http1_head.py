@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from mcpsniff.wire.http1_parts import (
@@ -30,6 +31,11 @@ from mcpsniff.wire.http1_parts import (
 
 type Fields = tuple[tuple[str, str], ...]
 
+KNOWN: Final = 128
+"""Start lines and heads whose meaning is remembered: a peer sends the same ones again and again."""
+KNOWN_SIZE: Final = 2048
+"""Bytes of the longest one that is remembered."""
+
 _NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]"  # RFC 9110 section 5.6.2
 _IS_TOKEN = re.compile(f"{_NAME}+")
 _IS_METHOD = re.compile(f"{_NAME}{{1,64}}".encode())
@@ -45,9 +51,9 @@ _PRI: Final = b"PRI * HTTP/2"
 _KNOWN_VERSIONS: Final = frozenset(["HTTP/1.1", "HTTP/1.0"])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class StartLine:
-    """A start line in its pieces."""
+    """A start line in its pieces. Compared by identity, which makes it a quick key."""
 
     method: str | None
     target: str | None
@@ -63,10 +69,17 @@ def parse_start_line(line: bytes, *, request: bool) -> StartLine | None:
     It may be as sloppy as can be understood: any token for a method, any white space, a target with anything in it.
     Linear in the length of the line, which is why there is no one expression for it.
     """
+    return (_start_line_again if len(line) <= KNOWN_SIZE else _start_line)(line, request)
+
+
+def _start_line(line: bytes, request: bool) -> StartLine | None:
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     if _CONTROL_IN_LINE.search(line) or line[:1] in (b" ", b"\t", b""):
         return None
     return _request_line(line) if request else _status_line(line)
+
+
+_start_line_again = lru_cache(KNOWN)(_start_line)
 
 
 def _request_line(line: bytes) -> StartLine | None:
@@ -121,6 +134,37 @@ def may_become_start_line(beginning: bytes, *, request: bool) -> bool:
 def is_http2_preface(line: bytes) -> bool:
     """Return whether this is the first line of HTTP/2's connection preface (RFC 9113 section 3.4)."""
     return line.startswith(_PRI)
+
+
+@dataclass(slots=True, frozen=True)
+class HeadLines:
+    """What a head says; see `mcpsniff.wire.http1_parts.Head`."""
+
+    start_line: bytes
+    fields: Fields
+    flaws: tuple[str, ...]
+    framing: str
+    length: int | None
+
+
+def parse_head(block: bytes, start: StartLine, asked: str) -> HeadLines:
+    """Return what the lines of a head say.
+
+    ``block`` holds all of them, with their ends, and ``start`` is what the first one says. ``asked`` is the method of
+    the request that a response answers.
+    """
+    return (_head_again if len(block) <= KNOWN_SIZE else _head)(block, start, asked)
+
+
+def _head(block: bytes, start: StartLine, asked: str) -> HeadLines:
+    first, _, rest = block.partition(b"\n")
+    flaws = [*start.flaws, *line_end_flaws(block)]
+    fields = parse_fields(rest.decode("latin-1"), flaws)
+    framing, length = body_framing(start, fields, asked, flaws)
+    return HeadLines(first.removesuffix(b"\r"), fields, tuple(dict.fromkeys(flaws)), framing, length)
+
+
+_head_again = lru_cache(KNOWN)(_head)
 
 
 def parse_fields(text: str, flaws: list[str]) -> Fields:

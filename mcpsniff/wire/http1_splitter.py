@@ -13,11 +13,9 @@ from typing import Final
 from mcpsniff.wire.frames import GAP, Span
 from mcpsniff.wire.http1_body import in_body, in_chunk_end, in_size, in_trailers, until_close
 from mcpsniff.wire.http1_head import (
-    body_framing,
     is_http2_preface,
-    line_end_flaws,
     may_become_start_line,
-    parse_fields,
+    parse_head,
     parse_start_line,
 )
 from mcpsniff.wire.http1_lost import lost
@@ -249,35 +247,31 @@ def _parsed(stream: Stream, block: bytes, stop: int) -> Head:
     start = stream.start
     assert start is not None
     stream.start = None
-    first, _, rest = block.partition(b"\n")
-    flaws = [LEADING_BLANK_LINE] if stop - len(block) > stream.mark else []
-    flaws += start.flaws
-    flaws += line_end_flaws(block)
-    fields = parse_fields(rest.decode("latin-1"), flaws)
     asked = ""
     if not stream.request:
         asked = stream.expected[0] if stream.expected else "GET"
         if stream.expected and (start.status == 101 or not 100 <= (start.status or 0) < 200):
             stream.expected.popleft()
-    framing, length = body_framing(start, fields, asked, flaws)
+    said = parse_head(block, start, asked)
+    flaws = (LEADING_BLANK_LINE, *said.flaws) if stop - len(block) > stream.mark else said.flaws
     span = Span(stream.channel, stream.mark, stop)
     stream.mark = stop
     stream.open = stream.seen = True
     return Head(
         stream.direction,
-        first.removesuffix(b"\r"),
+        said.start_line,
         start.method,
         start.target,
         start.status,
         start.reason,
         start.version,
-        fields,
+        said.fields,
         (span,),
         stream.t_first,
         stream.t,
-        tuple(dict.fromkeys(flaws)),
-        framing,
-        length,
+        flaws,
+        said.framing,
+        said.length,
     )
 
 
