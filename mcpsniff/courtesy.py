@@ -2,6 +2,13 @@
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+SWITCH: "Final" = 0.00005
+"""Seconds after which a pump gets the interpreter from whoever holds it, such as the thread that stores."""
+
 let_others_run = getattr(os, "sched_yield", lambda: None)
 """Give the processor to whoever waits for it, and come back after them.
 

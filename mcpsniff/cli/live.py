@@ -16,7 +16,7 @@ from mcpsniff.cli.screen import Screen
 from mcpsniff.cli.tail import Tail, Views
 from mcpsniff.errors import CaptureError
 
-NICENESS: Final = 10
+NICENESS: Final = 19
 
 
 class Given:

@@ -13,6 +13,7 @@ import sys
 import time
 from _thread import allocate_lock, start_new_thread
 
+from mcpsniff.courtesy import SWITCH
 from mcpsniff.proxy import duplex
 from mcpsniff.proxy.child import Child, Pipes, StartError, inheritable_descriptors, run_instead
 from mcpsniff.proxy.guardian import Guardian
@@ -40,8 +41,6 @@ OPENINGS: "Final" = (
 )
 TOGETHER: "Final" = 0.030
 """Seconds in which the end of stdout and of the process count as one event: one close record tells both."""
-SWITCH: "Final" = 0.0005
-"""Seconds after which a pump gets the interpreter from whoever holds it, such as the imports of the storing thread."""
 
 CLIENT_CLOSED: "Final" = "the client closed its end"
 SERVER_CLOSED: "Final" = "the server closed its end"

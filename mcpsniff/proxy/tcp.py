@@ -14,6 +14,7 @@ from _thread import stack_size
 from contextlib import suppress
 
 from mcpsniff.capture.labels import shown
+from mcpsniff.courtesy import SWITCH
 from mcpsniff.errors import UsageError
 from mcpsniff.proxy.address import parse_listen, parse_upstreams
 from mcpsniff.proxy.listener import Listener
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 STACK: "Final" = 256 << 10
 """Bytes of stack for the threads of a connection: they call nothing deep, and there may be thousands of them."""
-SWITCH: "Final" = 0.00005
-"""Seconds after which a thread that pumps gets the interpreter from whoever holds it."""
 DRAIN: "Final" = 1.0
 """Seconds that connections have to come to a rest when we are told to end."""
 REST: "Final" = 0.1
