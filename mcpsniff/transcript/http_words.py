@@ -69,7 +69,7 @@ def meaning(http: HttpExchange, methods: tuple[str, ...]) -> tuple[str, ...]:
     if http.by is not None:
         words.append(SAID_BY_US)
     elif is_probe(http, methods):
-        words.append("a transport probe" if "initialize" in methods else "a probe for a revision")
+        words.append("tried Streamable HTTP" if "initialize" in methods else "a probe for a revision")
     elif status == 401:
         words.append("asks for authorization")
     elif http.method == "GET" and status == 405:

@@ -179,7 +179,7 @@ def test_weather_over_sse_is_healthy_and_probes_first() -> None:
     assert (ended["state"], ended["ended_by"]) == ("aborted", "client")
     page = (FOLDER / "weather-sse.md").read_text(encoding="utf-8")
     assert "- **transport:** `http` · HTTP+SSE" in page
-    assert "a transport probe" in page
+    assert "tried Streamable HTTP" in page
     assert "6 events · 2 keep-alives" in page
 
 

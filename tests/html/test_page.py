@@ -505,7 +505,7 @@ def test_http_has_a_lane_of_its_own(opened: Opened) -> None:
     browser = opened(records_over_http(DIALOGUE), transport="http")
     lines = browser.js(READ_ROWS).splitlines()
     for line in (
-        "0.002 | 3 | 405 | POST | /sse | a transport probe | conn 0 | 1.0 ms [refuses #2]",
+        "0.002 | 3 | 405 | POST | /sse | tried Streamable HTTP | conn 0 | 1.0 ms [refuses #2]",
         f"0.005 | 6 | endpoint | /messages?sessionId={FIRST}",
         "0.015 | 24 | end | stream #5 | 3 events | 1 keep-alive | by the client | 11.0 ms [stream #5]",
         f"0.020 | 32 | [2] | initialize | HTTP 200 | session {SECOND} | id 0 | 148 B | 1.0 ms [answered #30]",

@@ -88,7 +88,7 @@ def test_a_request_without_a_message(said: str, row: str) -> None:
 def test_a_refused_attempt_to_open_is_a_probe_and_the_stream_after_it_says_so() -> None:
     said = 'C> POST /sse {"jsonrpc":"2.0","id":0,"method":"initialize"}\nS> 404 no\nC> GET /sse\nS> 200 STREAM'
     assert http(said) == [
-        "404 POST /sse  refuses #2 · a transport probe · no  conn 0",
+        "404 POST /sse  refuses #2 · tried Streamable HTTP · no  conn 0",
         "200 GET /sse  event stream · after the probe #3  conn 0",
     ]
     discover = '@version 2026-07-28\nC> POST /mcp {"jsonrpc":"2.0","id":0,"method":"server/discover"}\nS> 404 no'
