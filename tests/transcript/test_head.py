@@ -93,4 +93,4 @@ def test_a_capture_in_parts_says_how_many(tmp_path: Path) -> None:
     save(tmp_path, "a.0002.mcpcap", records(*SAID[2:4])[3:], part=2)
     out: list[str] = []
     write(Session(open_capture(str(path))), TextTranscript(plain(out.append), 100))
-    assert out[2].split("  ")[-1] == "in 2 parts\n"
+    assert [line for line in out if "in 2 parts" in line.split("  ")[-1]]
