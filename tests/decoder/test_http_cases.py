@@ -165,6 +165,7 @@ def test_B148_a_bomb_is_read_up_to_the_limit_only() -> None:
         (gzip.compress(RESULT)[:30], "abandoned", "coding-cut"),
         (gzip.compress(RESULT) + bytes(10), "answered", "coding-trailing"),
     ],
+    ids=["joined", "cut", "trailed"],
 )
 def test_B149_compressed_bodies_that_are_joined_cut_or_trailed(coded: bytes, state: str, flaw: str) -> None:
     response = HEAD % b"application/json" + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(coded) + coded
