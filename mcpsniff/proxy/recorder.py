@@ -70,8 +70,11 @@ class Recorder:
         self._bell = allocate_lock()  # released: rung
         self._bell.acquire()
 
-    def note(self, channel: int, data: bytes) -> int:
-        """Note that ``data`` arrived on ``channel`` now; return the room it takes, which is to be settled."""
+    def note(self, channel: int, data: bytes, at: int | None = None) -> int:
+        """Note that ``data`` arrived on ``channel``; return the room it takes, which is to be settled.
+
+        ``at`` is when that was, by `clock`; None: now.
+        """
         with self._lock:
             if self._off:
                 return 0
@@ -80,7 +83,7 @@ class Recorder:
                 self._lost[channel] = self._lost.get(channel, 0) + len(data)
                 return 0
             self._admit_gap(channel)
-            self.append((self.clock(), CHUNK, channel, data))
+            self.append((self.clock() if at is None else at, CHUNK, channel, data))
             if self._storer == _ASLEEP:
                 self._wake()
             self.alert = bool(self._lost)
@@ -103,14 +106,14 @@ class Recorder:
         if crowded and bulk:
             self._give_way()
 
-    def mark(self, kind: str, channel: int | None, body: "dict[str, Any]") -> None:
-        """Note a record other than a chunk; these are few and small, and find room in a full queue."""
+    def mark(self, kind: str, channel: int | None, body: "dict[str, Any]", at: int | None = None) -> None:
+        """Note a record other than a chunk, now or ``at``; these are few and small, and find room in a full queue."""
         with self._lock:
             if self._off:
                 return
             if channel is not None:
                 self._admit_gap(channel)
-            self.append((self.clock(), kind, channel, body))
+            self.append((self.clock() if at is None else at, kind, channel, body))
             if self._storer == _ASLEEP:
                 self._wake()
 

@@ -1,0 +1,133 @@
+"""TLS towards servers: whose certificates are trusted, and what is said of those that are not."""
+
+import re
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakSet
+
+from mitmproxy import ctx
+from mitmproxy.addons.tlsconfig import TlsConfig
+from mitmproxy.connection import Server
+from mitmproxy.net import tls as net_tls
+from mitmproxy.tls import TlsData
+from OpenSSL import SSL, crypto
+
+from mcpsniff.capture.labels import shown
+from mcpsniff.errors import UsageError
+
+REMEMBERED: Final = 256
+"""Connections of which it is known why their certificates were refused."""
+_CERTIFICATE: Final = re.compile(b"-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----")
+
+
+class Refusal:
+    """A certificate that was refused: ``why`` in OpenSSL's words, the names in it, and at which depth of the chain."""
+
+    __slots__ = ("depth", "issuer", "names", "subject", "why")
+
+    def __init__(self, why: str, depth: int, subject: str, issuer: str, names: str) -> None:
+        self.why = why
+        self.depth = depth
+        self.subject = subject
+        self.issuer = issuer
+        self.names = names
+
+    def __str__(self) -> str:
+        """Which certificate it is, and why it is refused."""
+        place = "its certificate" if self.depth == 0 else f"certificate {self.depth} of its chain"
+        names = f", for {self.names}" if self.depth == 0 and self.names else ""
+        return f"{place} ({self.subject}, issued by {self.issuer}{names}): {self.why}"
+
+
+class UpstreamTls(TlsConfig):
+    """mitmproxy's TLS, with the system's certificates beside those of certifi, and those of a file of the user's.
+
+    ``has_clients``: whether TLS is spoken with clients, too, for which mitmproxy's CA is read, or made.
+    """
+
+    name = "tlsconfig"
+
+    def __init__(self, *, authorities: str | None = None, has_clients: bool) -> None:
+        self.refusals: OrderedDict[str, Refusal] = OrderedDict()
+        """Why the certificate was refused, by the id of the connection to the server."""
+        self._authorities = authorities
+        self._has_clients = has_clients
+        self._prepared: WeakSet[SSL.Context] = WeakSet()
+
+    def configure(self, updated: set[str]) -> None:
+        """Read the options; mitmproxy's CA is left alone if no client needs it."""
+        if self._has_clients:
+            super().configure(updated)  # type: ignore[no-untyped-call]
+
+    def tls_start_server(self, tls_start: TlsData) -> None:
+        """Begin TLS with a server."""
+        if tls_start.ssl_conn is not None:
+            return
+        super().tls_start_server(tls_start)
+        connection, server = tls_start.ssl_conn, tls_start.conn
+        if connection is None or not isinstance(server, Server) or ctx.options.ssl_insecure:
+            return
+        context = connection.get_context()
+        if context not in self._prepared:
+            self._prepared.add(context)
+            context.set_default_verify_paths()
+            if self._authorities is not None:
+                context.load_verify_locations(self._authorities)
+
+        def judged(_connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
+            if not ok:
+                self._refuse(server.id, certificate, error, depth)
+            return bool(ok)
+
+        connection.set_verify(net_tls.Verify.VERIFY_PEER.value, judged)
+
+    def _refuse(self, server: str, certificate: crypto.X509, error: int, depth: int) -> None:
+        self.refusals[server] = Refusal(_words(error), depth, *_names(certificate))
+        while len(self.refusals) > REMEMBERED:
+            self.refusals.popitem(last=False)
+
+
+def check_authorities(path: str) -> str:
+    """Return ``path`` made absolute if it is a PEM file of certificates. Raises UsageError."""
+    try:
+        content = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise UsageError(f"--upstream-ca {shown(path)}: {error.strerror or error}") from None
+    whole = str(Path(path).expanduser().absolute())
+    try:
+        if not _CERTIFICATE.search(content):
+            raise SSL.Error
+        SSL.Context(SSL.TLS_CLIENT_METHOD).load_verify_locations(whole)
+    except SSL.Error:
+        raise UsageError(f"--upstream-ca {shown(path)} holds no certificate in PEM form") from None
+    return whole
+
+
+def _words(error: int) -> str:
+    """Return OpenSSL's words for a failed verification."""
+    text: bytes = SSL._ffi.string(SSL._lib.X509_verify_cert_error_string(error))  # type: ignore[attr-defined]
+    return text.decode("ascii", "replace")
+
+
+def _names(certificate: crypto.X509) -> tuple[str, str, str]:
+    """Return subject, issuer and the alternative names of a certificate, as text that may go to a terminal."""
+    subject, issuer = (_name(name) for name in (certificate.get_subject(), certificate.get_issuer()))
+    names: list[str] = []
+    try:
+        from cryptography.x509 import DNSName, IPAddress, SubjectAlternativeName
+
+        found = certificate.to_cryptography().extensions.get_extension_for_class(SubjectAlternativeName).value
+        names = [*found.get_values_for_type(DNSName), *map(str, found.get_values_for_type(IPAddress))]
+    except Exception:  # noqa: BLE001 - there are none, or they cannot be read
+        names = []
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return subject, issuer, shown(", ".join(names[:4]) + more)
+
+
+def _name(name: Any) -> str:
+    """Return a distinguished name as people know it."""
+    parts = {key.decode("ascii", "replace"): value.decode("utf-8", "replace") for key, value in name.get_components()}
+    return shown(
+        parts.get("CN") or parts.get("O") or ", ".join(f"{key}={value}" for key, value in parts.items()) or "?"
+    )
