@@ -1,6 +1,7 @@
 """Fixtures and rules for the whole test suite."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ REPO = Path(__file__).resolve().parents[1]
 # time, so that a change is judged by what it changes; everybody else's runs look for new ones.
 settings.register_profile("house", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("house")
+
+
+# A shell starts what is to run in the background with SIGINT ignored, and so would be all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
