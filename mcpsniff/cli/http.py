@@ -27,10 +27,11 @@ command = click.Command(
     ],
     help=(
         "Stand in front of an MCP server that speaks HTTP, and record what it and its clients say.\n\n"
-        "UPSTREAM is the server's URL, such as http://localhost:8000/mcp or http://localhost:8000/sse. Give your client"
-        " the address that is printed in its place. Every byte passes unchanged, on the legacy transport (HTTP with"
-        " SSE) and on Streamable HTTP of every revision, and what is said is shown as it is said. Several upstreams are"
-        " told apart by NAME=.\n\n"
+        "UPSTREAM is the server's URL, such as http://localhost:8000/mcp or https://example.com/mcp. Give your client"
+        " the address that is printed in its place, which begins with http:// in any case. Every byte passes unchanged,"
+        " on the legacy transport (HTTP with SSE) and on Streamable HTTP of every revision, and what is said is shown"
+        " as it is said. With https:// bodies and headers pass unchanged; HTTP's framing is made anew. Several"
+        " upstreams are told apart by NAME=.\n\n"
         "It runs until Ctrl-C or TERM. Then it writes a transcript beside the capture (unless that has more than"
         " 128 MiB), says where both are, and exits 0. That takes 9 seconds at most: a transcript that takes longer is"
         " still being written then. A second Ctrl-C waits for nothing.\n\n"

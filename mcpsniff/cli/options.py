@@ -127,6 +127,18 @@ HTTP: "Final" = (
         is_repeated=True,
     ),
     Option(
+        ("--insecure",),
+        None,
+        "Trust any certificate of an upstream with https://.",
+        False,
+        bool,
+    ),
+    Option(
+        ("--upstream-ca",),
+        "FILE",
+        "Trust the certificates in this PEM file, and those that they have issued, besides the known authorities.",
+    ),
+    Option(
         ("--rotate-size",),
         "SIZE",
         "Begin a new part of the capture when one has this size.",
@@ -149,6 +161,24 @@ HTTP: "Final" = (
     ),
 )
 """The options of `mcpsniff http`."""
+
+RUN: "Final" = (
+    *RECORDING,
+    Option(
+        ("--only",),
+        "HOST",
+        "Look only into what goes to HOST, and below it (*.HOST); all else passes without being decrypted.",
+        is_repeated=True,
+    ),
+    Option(
+        ("--upstream-ca",),
+        "FILE",
+        "Trust the authorities in this PEM file too when connecting to servers. Those that the environment names for"
+        " the client (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS and the like) are trusted in any case.",
+    ),
+    Option(("--insecure",), None, "Do not verify the certificates of servers.", False, bool),
+)
+"""The options of `mcpsniff run`."""
 
 HELP: "Final" = ("-h", "--help")
 

@@ -10,6 +10,7 @@ from mcpsniff.decoder.channel import Channel, number_of
 from mcpsniff.decoder.emitter import Emitter, Event
 from mcpsniff.decoder.pipes import SLOW_EXIT_US, ErrorPipe, Pipe, Pipes
 from mcpsniff.decoder.speech import Speech
+from mcpsniff.decoder.recorded import BodyChannel
 from mcpsniff.decoder.tcp import TcpChannel
 from mcpsniff.decoder.web import KINDS, Web
 from mcpsniff.protocol.conversation import Conversation
@@ -135,7 +136,7 @@ class Decoder:
         channel = self._channels.get(record.channel) if record.channel is not None else None
         data = fields.get("data")
         is_insertion = record.kind == REWRITE and fields.get("length") == 0
-        if is_insertion and isinstance(channel, TcpChannel) and isinstance(data, bytes):
+        if is_insertion and isinstance(channel, TcpChannel | BodyChannel) and isinstance(data, bytes):
             channel.inject(out, record.t, data, str(fields.get("by")))
 
     def _lose(self, number: int | None, size: int, why: str) -> None:

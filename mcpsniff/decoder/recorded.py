@@ -6,7 +6,7 @@ from mcpsniff.capture.records import Record
 from mcpsniff.decoder.channel import Channel, close_event, number_of, text_of
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.decoder.flow import Flow
-from mcpsniff.decoder.tcp import connection_of
+from mcpsniff.decoder.tcp import connection_of, responses_of
 from mcpsniff.wire.frames import GAP, Span
 from mcpsniff.wire.http1_parts import CLOSE, CUT, Data, End, Head
 
@@ -39,7 +39,9 @@ class BodyChannel(Channel):
             self.flow = Flow(web, connection_of(number, fields), origin, web.limit)
 
     def begin(self, out: list[Event], t: int) -> None:
-        """Its head, which came before its first byte."""
+        """Its head, which came before its first byte; a response that never began has none."""
+        if self.direction == "s2c" and not text_of(self._about.get("start")):
+            return
         self.head = _head(self.direction, self._about, t)
         self.head.request = self.request
         if self.direction == "c2s":
@@ -49,6 +51,7 @@ class BodyChannel(Channel):
 
     def feed(self, out: list[Event], t: int, data: bytes) -> None:
         """See `Channel`."""
+        self._web.goes_on(out, self.number, t)
         part = Data(data, Span(self.number, self._offset, self._offset + len(data)), t)
         self._offset += len(data)
         if self.direction == "c2s":
@@ -58,12 +61,14 @@ class BodyChannel(Channel):
 
     def close(self, out: list[Event], record: Record) -> None:
         """See `Channel`."""
+        self._web.goes_on(out, self.number, record.t)
         close = close_event(self, record)
         complete = close.how in ("eof", "")
         end = End(record.t, complete, self._flaws if complete else (*self._flaws, CUT))
         if not complete:
             by_sender = close.how == "reset"
-            self.flow.hang_up("client" if by_sender == (self.direction == "c2s") else "server", cuts=True)
+            by = "client" if by_sender == (self.direction == "c2s") else "server"
+            self.flow.hang_up("mcpsniff" if (close.error or "").startswith("mcpsniff ") else by, cuts=True)
         if self.direction == "c2s":
             self.flow.requests(out, [end])
             if not complete:
@@ -72,6 +77,13 @@ class BodyChannel(Channel):
             self.flow.responses(out, [end])
             self.flow.finish(out, record.t)
         self._web.closed(out, self, close, record.t)
+
+    def inject(self, out: list[Event], t: int, data: bytes, by: str) -> None:
+        """What ``by`` said in the server's place, without any recorded bytes."""
+        if self.direction == "c2s" or self.head is not None:
+            return
+        parts = responses_of(self.number, self.flow.next_unanswered(), t, data)
+        self.flow.answer_for(out, parts, by)
 
     def gap(self, size: int, why: str) -> None:
         """See `Channel`."""

@@ -66,11 +66,7 @@ class TcpChannel(Channel):
         """What ``by`` said in the server's place, without any recorded bytes."""
         if self.direction == "c2s":
             return
-        splitter = Http1Splitter(self.number, "s2c")
-        method = self.wire.flow.next_unanswered()
-        splitter.expect(method or "GET")
-        parts = [*splitter.feed(t, data), *splitter.finish(t)]
-        self.wire.flow.answer_for(out, [_placeless(part, t) for part in parts], by)
+        self.wire.flow.answer_for(out, responses_of(self.number, self.wire.flow.next_unanswered(), t, data), by)
 
 
 class Wire:
@@ -145,6 +141,14 @@ def connection_of(number: int, fields: dict[str, Any]) -> int:
     """The connection of a channel; where none is recorded, a channel is one of its own."""
     connection = number_of(fields.get("conn"))
     return -1 - number if connection is None else connection
+
+
+def responses_of(channel: int, method: str | None, t: int, data: bytes) -> list[Part]:
+    """The parts of a response that nobody sent on ``channel``, to a request with ``method``."""
+    splitter = Http1Splitter(channel, "s2c")
+    splitter.expect(method or "GET")
+    parts = [*splitter.feed(t, data), *splitter.finish(t)]
+    return [_placeless(part, t) for part in parts]
 
 
 def _placeless(part: Part, t: int) -> Part:

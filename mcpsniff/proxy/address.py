@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 LOOPBACK: "Final" = ("127.0.0.1", "::1")
 """What `localhost` means, in the order in which it is tried."""
 
+PORTS: "Final" = {"http": 80, "https": 443}
+"""The schemes that upstreams may have, and their ports."""
+
 _NAMED = re.compile(r"([^=:/?#@\[\]]+)=(.*)", re.DOTALL)
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^#]*)(?:#.*)?", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@]*)(?::([^\[\]:]*))?", re.IGNORECASE)
@@ -27,11 +30,15 @@ _LARGEST_PORT: "Final" = 65535
 
 
 class Upstream:
-    """The server whose traffic is recorded: `host` without brackets, `port`, and `target`, path and query as given."""
+    """The server whose traffic is recorded.
 
-    __slots__ = ("host", "label", "port", "target")
+    `scheme` is http or https, `host` is without brackets, `target` is path and query as given.
+    """
 
-    def __init__(self, label: str | None, host: str, port: int, target: str) -> None:
+    __slots__ = ("host", "label", "port", "scheme", "target")
+
+    def __init__(self, label: str | None, host: str, port: int, target: str, scheme: str = "http") -> None:
+        self.scheme = scheme
         self.host = host
         self.port = port
         self.target = target
@@ -39,14 +46,19 @@ class Upstream:
         """The name of its captures."""
 
     @property
+    def default_port(self) -> int:
+        """The port that its scheme stands for (RFC 9110, 4.2)."""
+        return PORTS[self.scheme]
+
+    @property
     def authority(self) -> str:
-        """What `Host` says in a request to it: the port only if it is not 80 (RFC 9110, 7.2)."""
-        return authority(self.host, self.port)
+        """What `Host` says in a request to it: the port only if it is not that of its scheme (RFC 9110, 7.2)."""
+        return authority(self.host, self.port, self.default_port)
 
     @property
     def origin(self) -> str:
         """Scheme, host and port."""
-        return f"http://{self.authority}"
+        return f"{self.scheme}://{self.authority}"
 
     @property
     def url(self) -> str:
@@ -67,19 +79,15 @@ def parse_upstream(word: str) -> Upstream:
     if url is None:
         raise UsageError(f"{shown(text) or 'nothing'} is no URL{_suggestion(text)}")
     scheme = url[1].lower()
-    if scheme == "https":
-        raise UsageError(
-            f"mcpsniff http speaks plain http:// only; {shown(text)} needs TLS, which this version cannot record yet"
-        )
-    if scheme != "http":
-        raise UsageError(f"mcpsniff http speaks plain http:// only, not {shown(scheme)}://")
+    if scheme not in PORTS:
+        raise UsageError(f"mcpsniff http speaks http:// and https://, not {shown(scheme)}://")
     if "@" in url[2]:
         raise UsageError("an upstream takes no user information; the client sends its credentials itself")
-    host, port = _authority(url[2], text, default=80, lowest=1)
+    host, port = _authority(url[2], text, default=PORTS[scheme], lowest=1)
     target = url[3]
     if not target.isascii() or not target.isprintable() or " " in target:
         raise UsageError(f"{shown(text)} is no URL: its path or query holds what must be percent-encoded")
-    return Upstream(safe_label(label) if label else None, host, port, target)
+    return Upstream(safe_label(label) if label else None, host, port, target, scheme)
 
 
 def parse_upstreams(words: "Sequence[str]") -> "list[Upstream]":
@@ -111,10 +119,10 @@ def parse_listen(word: str) -> tuple[str, int]:
     return (LOOPBACK[0] if host == "localhost" else host), port
 
 
-def authority(host: str, port: int) -> str:
-    """Return ``host:port`` as a URL has it: IPv6 in brackets, and without the port if it is HTTP's own."""
+def authority(host: str, port: int, default: int = 80) -> str:
+    """Return ``host:port`` as a URL has it: IPv6 in brackets, and without the port if it is ``default``."""
     name = f"[{host}]" if ":" in host else host
-    return name if port == 80 else f"{name}:{port}"
+    return name if port == default else f"{name}:{port}"
 
 
 def is_loopback(host: str) -> bool:
@@ -162,4 +170,4 @@ def _suggestion(text: str) -> str:
         return f"; did you mean http://{text}?"
     if text.isdecimal():
         return f"; did you mean http://localhost:{text}?"
-    return "; it begins with http://"
+    return "; it begins with http:// or https://"

@@ -28,8 +28,8 @@ HOLD_SECONDS: "Final" = 1.0
 EVENT_STREAM: "Final" = "text/event-stream"
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_ABSOLUTE: "Final" = (b"http://", b"//")
-_ORIGIN = re.compile(rb"(?:http:)?//(\[[0-9a-f:.]+\]|[^\[\]:@/?#\\\s]+)(?::([0-9]{1,5}))?(?=[/?#]|$)", re.IGNORECASE)
+_ABSOLUTE: "Final" = (b"http://", b"https://", b"//")
+_ORIGIN = re.compile(rb"(https?:)?//(\[[0-9a-f:.]+\]|[^\[\]:@/?#\\\s]+)(?::([0-9]{1,5}))?(?=[/?#]|$)", re.IGNORECASE)
 _BOM: "Final" = b"\xef\xbb\xbf"
 _ENDPOINT: "Final" = b"endpoint"
 _TELLING: "Final" = 32
@@ -37,9 +37,11 @@ _TELLING: "Final" = 32
 
 
 class Origins:
-    """Which URLs are at the upstream: of its port, and of its host, for which all names of loopback are one."""
+    """Which URLs are at the upstream: of its scheme, port and host, where all names of loopback are one."""
 
     def __init__(self, upstream: "Upstream", *, is_local: bool) -> None:
+        self._scheme = f"{upstream.scheme}:".encode("ascii")
+        self._default_port = upstream.default_port
         self._port = upstream.port
         self._host = upstream.host
         self._is_local = is_local
@@ -47,10 +49,10 @@ class Origins:
     def relative(self, url: bytes) -> bytes | None:
         """Return ``url`` without its origin, or None if it is not an absolute URL at the upstream."""
         found = _ORIGIN.match(url)
-        if found is None:
+        if found is None or (found[1] or self._scheme).lower() != self._scheme:
             return None
-        host = found[1].strip(b"[]").decode("latin-1").lower()
-        port = int(found[2]) if found[2] else 80
+        host = found[2].strip(b"[]").decode("latin-1").lower()
+        port = int(found[3]) if found[3] else self._default_port
         if port != self._port or not (host == self._host or (self._is_local and _is_us(host))):
             return None
         rest = url[found.end() :]

@@ -1,9 +1,10 @@
-"""`mcpsniff http`: a relay in front of servers that speak plain HTTP.
+"""`mcpsniff http`: a relay in front of servers that speak HTTP; those with TLS are `mcpsniff.proxy.mitm`'s.
 
 The main thread listens and decides about beginnings and ends; each connection has two threads (`connection`), and each
 capture one that stores. Nothing here decodes what is said: the live view does, in a process of its own.
 """
 
+import errno
 import gc
 import os
 import select
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Final
 
+    from mcpsniff.proxy.address import Upstream
+    from mcpsniff.proxy.connection import Connection
     from mcpsniff.proxy.liveview import LiveView
+    from mcpsniff.proxy.mitm.place import Place
+
+    type Served = Listener | Place
 
 STACK: "Final" = 256 << 10
 """Bytes of stack for the threads of a connection: they call nothing deep, and there may be thousands of them."""
@@ -63,7 +69,7 @@ def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
 class _Session:
     """All listeners, their captures, and the live view of these."""
 
-    def __init__(self, listeners: "list[Listener]", options: "Mapping[str, Any]", signals: "_Signals") -> None:
+    def __init__(self, listeners: "list[Served]", options: "Mapping[str, Any]", signals: "_Signals") -> None:
         self._listeners = listeners
         self._signals = signals
         self._view: LiveView | None = None
@@ -80,7 +86,8 @@ class _Session:
         _make_room()
         poll = select.poll()
         poll.register(self._signals.descriptor, select.POLLIN)
-        by_descriptor = {listener.socket.fileno(): listener for listener in self._listeners}
+        plain = [listener for listener in self._listeners if isinstance(listener, Listener)]
+        by_descriptor = {listener.socket.fileno(): listener for listener in plain}
         for descriptor in by_descriptor:
             poll.register(descriptor, select.POLLIN)
         told = False
@@ -126,7 +133,9 @@ class _Session:
         until = began + DRAIN
         still_since, progress = began, -1
         while time.monotonic() < until and not self._signals.wait(0.02):
-            live = [connection for listener in self._listeners for connection in list(listener.live)]
+            live: list[Connection | Place] = []
+            for listener in self._listeners:
+                live += list(listener.live)
             now = sum([connection.progress for connection in live])
             if now != progress:
                 still_since, progress = time.monotonic(), now
@@ -135,7 +144,8 @@ class _Session:
                 break
         self._signals.leave_at_once()
         for listener in self._listeners:
-            for connection in list(listener.live):
+            going_on: list[Connection | Place] = list(listener.live)
+            for connection in going_on:
                 connection.stop()
         for recording in self._recordings:
             recording.finish()
@@ -200,7 +210,7 @@ def _leave(number: int, _frame: object) -> None:
     os._exit(128 + number)
 
 
-def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Listener]":
+def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Served]":
     """Listen for each upstream. Raises UsageError."""
     upstreams = parse_upstreams(words)
     places = [parse_listen(word) for word in options["listen"]]
@@ -210,21 +220,52 @@ def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Li
         for name in ("output", "label"):
             if options[name]:
                 raise UsageError(f"--{name} is for one upstream; several are told apart by NAME=URL")
-    keep_host = None if options["host_header"] is None else options["host_header"] == "keep"
-    listeners: list[Listener] = []
-    for upstream, (host, port) in zip(upstreams, [*places, *[("127.0.0.1", 0)] * len(upstreams)], strict=False):
-        try:
-            listeners.append(Listener(upstream, host, port, keep_host=keep_host, allowed=options["allow_host"]))
-        except OSError as error:
-            from mcpsniff.proxy.portowner import cannot_listen
-
-            ours = [listener.upstream.label for listener in listeners if listener.occupies(host, port)]
-            for listener in listeners:
-                listener.close()
-            raise UsageError(cannot_listen(host, port, error, ours)) from None
-        if listeners[-1].is_its_own_upstream:
-            raise UsageError(f"{shown(upstream.url)} is where mcpsniff itself is to listen")
+    listeners: list[Served] = []
+    try:
+        for upstream, where in zip(upstreams, [*places, *[("127.0.0.1", 0)] * len(upstreams)], strict=False):
+            listeners.append(_listener(upstream, where, options, listeners))
+        _begin_tls(listeners, options)
+        for listener in listeners:
+            if listener.is_its_own_upstream:
+                raise UsageError(f"{shown(listener.upstream.url)} is where mcpsniff itself is to listen")
+    except UsageError:
+        for listener in listeners:
+            listener.close()
+        raise
     return listeners
+
+
+def _listener(
+    upstream: "Upstream", where: tuple[str, int], options: "Mapping[str, Any]", others: "Sequence[Served]"
+) -> "Served":
+    """Listen for one upstream, or prepare that if it needs TLS. Raises UsageError."""
+    keep_host = None if options["host_header"] is None else options["host_header"] == "keep"
+    host, port = where
+    try:
+        if upstream.scheme == "https":
+            from mcpsniff.proxy.mitm.place import Place
+
+            if any(other.occupies(host, port) for other in others):
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            return Place(upstream, host, port, keep_host=keep_host, allowed=options["allow_host"])
+        return Listener(upstream, host, port, keep_host=keep_host, allowed=options["allow_host"])
+    except OSError as error:
+        from mcpsniff.proxy.portowner import cannot_listen
+
+        ours = [other.upstream.label for other in others if other.occupies(host, port)]
+        raise UsageError(cannot_listen(host, port, error, ours)) from None
+
+
+def _begin_tls(listeners: "Sequence[Served]", options: "Mapping[str, Any]") -> None:
+    """Listen for the upstreams that need TLS, if there are any. Raises UsageError."""
+    places = [listener for listener in listeners if not isinstance(listener, Listener)]
+    if places:
+        from mcpsniff.proxy.mitm.reverse import serve
+
+        serve(places, options)
+    elif options["insecure"] or options["upstream_ca"] is not None:
+        name = "--insecure" if options["insecure"] else "--upstream-ca"
+        raise UsageError(f"{name} is for upstreams with https://, and there is none")
 
 
 def _tell(descriptor: int, text: str) -> None:

@@ -14,7 +14,7 @@ from mitmproxy.connection import Client, ConnectionState
 from mitmproxy.http import HTTPFlow, Message, Request, Response
 
 from mcpsniff.proxy.answers import as_data
-from mcpsniff.proxy.ends import CLIENT_CLOSED, REFUSED, SERVER_CLOSED, STOPPED, spelled
+from mcpsniff.proxy.ends import CLIENT_CLOSED, SERVER_CLOSED, STOPPED, spelled
 from mcpsniff.proxy.mitm.exchange import DIRECTIONS, REQUEST, RESPONSE, Records
 from mcpsniff.proxy.recorder import Recorder
 from mcpsniff.proxy.say import say
@@ -83,11 +83,11 @@ class Tap:
 
     # -- hooks of mitmproxy ------------------------------------------------------------------------------------------
 
-    def requestheaders(self, flow: HTTPFlow) -> None:
-        """The head of a request is there."""
+    def requestheaders(self, flow: HTTPFlow, **more: Any) -> None:
+        """The head of a request is there; ``more`` is recorded of it, too."""
         flow.request.stream = True
         try:
-            flow.request.stream = self._begin(flow).asked
+            flow.request.stream = self._begin(flow, more).asked
         except Exception as error:  # noqa: BLE001 - whatever it is, the traffic goes on
             self.fail(None, REQUEST, 0, error)
 
@@ -122,10 +122,7 @@ class Tap:
         if exchange is None:
             return
         try:
-            by_client = _client_hung_up(flow)
-            if exchange.is_refused:
-                self._end(exchange, "aborted", REFUSED, "eof", "")
-            elif by_client:
+            if _client_hung_up(flow):
                 self._end(exchange, "reset", CLIENT_CLOSED, "aborted", CLIENT_CLOSED)
             else:
                 self._end(exchange, "aborted", SERVER_CLOSED, "reset", SERVER_CLOSED)
@@ -141,18 +138,29 @@ class Tap:
 
     # -- what others have to say -------------------------------------------------------------------------------------
 
-    def answered(self, flow: HTTPFlow, answer: bytes, by: str = "mcpsniff") -> None:
-        """The client gets ``answer``, a whole response of ours, whatever the server says."""
+    def answered(self, flow: HTTPFlow, answer: bytes, why: str, by: str = "mcpsniff") -> None:
+        """The client gets ``answer``, a whole response of ours, since ``why``; its request may still go on."""
         exchange = self._open.get(flow.id)
         if exchange is None:
             return
         try:
-            exchange.is_refused = exchange.has_response = True
+            exchange.refused, exchange.has_response = why, True
             exchange.records.open(RESPONSE, self._place(flow))
             inserted = {"start": 0, "length": 0, "data": as_data(answer), "by": by}
             exchange.records.put("rewrite", RESPONSE, inserted)
+            self._finish(exchange)
         except Exception as error:  # noqa: BLE001
             self.fail(exchange, RESPONSE, 0, error)
+
+    def late(self, flow: HTTPFlow, data: bytes) -> None:
+        """More of the body of a request that we have answered; empty: it is over."""
+        exchange = self._open.get(flow.id)
+        if exchange is None:
+            return
+        if data:
+            exchange.asked(data)
+        else:
+            self._over(flow, REQUEST)
 
     def changed(self, flow: HTTPFlow, rewrite: dict[str, Any], by: str = "mcpsniff") -> None:
         """Bytes of the response's body leave changed: ``rewrite`` is the body of the record, without ``by``."""
@@ -190,7 +198,7 @@ class Tap:
         except Exception as error:  # noqa: BLE001
             self.fail(exchange, body, len(data), error)
 
-    def _begin(self, flow: HTTPFlow) -> "_Exchange":
+    def _begin(self, flow: HTTPFlow, more: dict[str, Any]) -> "_Exchange":
         client = flow.client_conn.id
         conn = self._connections.get(client)
         if conn is None:
@@ -199,7 +207,7 @@ class Tap:
         records = Records(self.recorder, self, conn, holds=self._judge is not None)
         exchange = self._open[flow.id] = _Exchange(self, flow, records)
         self.progress += 1
-        records.open(REQUEST, {"start": _request_line(flow.request), **self._about(flow, flow.request)})
+        records.open(REQUEST, {"start": _request_line(flow.request), **self._about(flow, flow.request), **more})
         self._ask(exchange, REQUEST, None)
         return exchange
 
@@ -236,9 +244,16 @@ class Tap:
             if exchange.records.holds:
                 self._ask(exchange, body, b"")
             exchange.records.close(body, "eof")
+            self._finish(exchange)
             self._settle(exchange)
         except Exception as error:  # noqa: BLE001
             self.fail(exchange, body, 0, error)
+
+    def _finish(self, exchange: "_Exchange") -> None:
+        """End an exchange that we have answered ourselves as soon as its request is over."""
+        if exchange.refused and exchange.records.closed[REQUEST]:
+            exchange.records.close(RESPONSE, "eof")
+            self._settle(exchange)
 
     def _end(self, exchange: "_Exchange", asked: str, why_asked: str, answered: str, why: str) -> None:
         """Both bodies are over, each as it says, if it was not before; a response that never began has a channel, too.
@@ -246,6 +261,8 @@ class Tap:
         That is where it is told why there is none.
         """
         records = exchange.records
+        if exchange.refused:
+            asked, why_asked, answered, why = "aborted", exchange.refused, "eof", ""
         records.close(REQUEST, asked, why_asked)
         if not records.is_open(RESPONSE):
             records.open(RESPONSE, self._place(exchange.flow))
@@ -255,9 +272,8 @@ class Tap:
     def _settle(self, exchange: "_Exchange") -> None:
         """Forget an exchange that is over."""
         records = exchange.records
-        if not all(records.closed):
+        if not all(records.closed) or self._open.pop(exchange.flow.id, None) is None:
             return
-        del self._open[exchange.flow.id]
         if records.holds:
             self._drop(records)
         elif self._judge is None:
@@ -288,13 +304,15 @@ class Tap:
 class _Exchange:
     """One HTTP exchange that is going on."""
 
-    __slots__ = ("answered", "asked", "client", "flow", "has_response", "is_refused", "records")
+    __slots__ = ("answered", "asked", "client", "flow", "has_response", "records", "refused")
 
     def __init__(self, tap: Tap, flow: HTTPFlow, records: Records) -> None:
         self.flow = flow
         self.client = flow.client_conn.id
         self.records = records
-        self.has_response = self.is_refused = False
+        self.has_response = False
+        self.refused = ""
+        """Why we have answered it ourselves, if we have."""
         self.asked = _callback(tap, self, REQUEST)
         self.answered = _callback(tap, self, RESPONSE)
 

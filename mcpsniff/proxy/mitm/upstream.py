@@ -1,7 +1,9 @@
 """TLS towards servers: whose certificates are trusted, and what is said of those that are not."""
 
 import re
+import ssl
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
@@ -71,9 +73,7 @@ class UpstreamTls(TlsConfig):
         context = connection.get_context()
         if context not in self._prepared:
             self._prepared.add(context)
-            context.set_default_verify_paths()
-            if self._authorities is not None:
-                context.load_verify_locations(self._authorities)
+            self._extend(context)
 
         def judged(_connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
             if not ok:
@@ -81,6 +81,17 @@ class UpstreamTls(TlsConfig):
             return bool(ok)
 
         connection.set_verify(net_tls.Verify.VERIFY_PEER.value, judged)
+
+    def _extend(self, context: SSL.Context) -> None:
+        """Let more than certifi's authorities be trusted; the context may be in use, its store may be extended."""
+        store = context.get_cert_store()
+        if store is None:
+            return
+        known = ssl.get_default_verify_paths()
+        for file, folder in ((known.cafile, known.capath), (self._authorities, None)):
+            if file or folder:
+                with suppress(crypto.Error):  # the system's are none of our business; the user's were looked at before
+                    store.load_locations(file, folder)
 
     def _refuse(self, server: str, certificate: crypto.X509, error: int, depth: int) -> None:
         self.refusals[server] = Refusal(_words(error), depth, *_names(certificate))
