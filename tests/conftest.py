@@ -15,9 +15,10 @@ settings.register_profile("house", deadline=None, derandomize=os.environ.get("CI
 settings.load_profile("house")
 
 
-# A shell starts what is to run in the background with SIGINT ignored, and so would be all that the tests start.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what is to run in the background with these ignored, and so would be all that the tests start.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 @pytest.fixture(scope="session")

@@ -140,6 +140,15 @@ class Tail:
         while time.monotonic() < end and self._ours:
             self._read(0.05)
 
+    def settle(self) -> None:
+        """Read on to the end of what was written at once, which comes in several pieces: a line, or the foot."""
+        end = time.monotonic() + PATIENCE
+        before = -1
+        while self._ours and (len(self.out) != before or not self.out.endswith((b"\r", b"\n"))):
+            before = len(self.out)
+            self._read(0.03)
+            assert time.monotonic() < end, f"it does not come to a rest; {self._latest}"
+
     def interrupt(self) -> int:
         """Press Ctrl-C."""
         self.process.send_signal(signal.SIGINT)

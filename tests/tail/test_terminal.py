@@ -28,6 +28,7 @@ def answer(number: int) -> Record:
 
 
 def seen(tail: Tail, columns: int) -> Terminal:
+    tail.settle()
     return Terminal(columns).feed(tail.out.decode().replace("\r\n", "\n\r"))
 
 
