@@ -264,7 +264,8 @@ class Runner:
         called = [*called, *(one for word in words for one in self._by_word.get((Http, word), ()))]
         if not called:
             return []
-        revision = conversation.revision or event.exchange.version
+        step = event.exchange.auth
+        revision = conversation.revision or event.exchange.version or (None if step is None else step.revision)
         return self._run(called, event, conversation, event.n, event.t, None, revision)
 
     def _run(  # noqa: PLR0917
@@ -370,6 +371,9 @@ def _sender(item: Any, frame: Frame | None) -> str:
 def load() -> dict[str, Check]:
     """Import every module of built-in checks and return the registry."""
     from mcpsniff.checks import (  # noqa: F401
+        auth_metadata,
+        auth_requests,
+        auth_tokens,
         ending,
         features,
         framing,

@@ -16,6 +16,9 @@ from mcpsniff.wire.sse import EventSplitter
 _BEGINNINGS: Final = (b"{", b"[", BYTE_ORDER_MARK)
 BEGINNING: Final = 2048
 """Bytes of a body that is no message that are kept, its coding removed: what a refusal says for people."""
+DOCUMENT_LIMIT: Final = 65_536
+"""Bytes of a form, or of a JSON text that is no message, up to which it is read: what OAuth has to say."""
+FORM: Final = "application/x-www-form-urlencoded"
 
 
 class Reader(Protocol):
@@ -42,6 +45,10 @@ class Reader(Protocol):
     def beginning(self) -> bytes:
         """The first BEGINNING bytes of what was no frame, its coding removed; empty if a gap is in them."""
 
+    @property
+    def document(self) -> bytes:
+        """After its end: the whole of a form or a JSON text that was no frame; empty if it is none, or too long."""
+
 
 def reader_of(head: Head, limit: int, is_message: Callable[[bytes], bool]) -> Reader:
     """The reader of the body that follows ``head``.
@@ -53,7 +60,7 @@ def reader_of(head: Head, limit: int, is_message: Callable[[bytes], bool]) -> Re
     codings = ", ".join(head.all("content-encoding"))
     if kind == EVENT_STREAM and head.status is not None:
         return EventReader(head.direction, codings, limit)
-    return TextReader(head.direction, codings, limit, is_json_type(kind), is_message)
+    return TextReader(head.direction, codings, limit, kind, is_message)
 
 
 class _Coded:
@@ -111,6 +118,8 @@ class EventReader:
         """See `Reader`; all of a stream is in frames."""
         return b""
 
+    document = b""
+
     def feed(self, part: Data) -> Sequence[Frame]:
         """See `Reader`."""
         self._splitter.channel = part.span.channel
@@ -138,7 +147,7 @@ class TextReader:
         direction: str,
         codings: str,
         limit: int,
-        is_json: bool,
+        kind: str,
         is_message: Callable[[bytes], bool],
     ) -> None:
         self._channel = -1
@@ -147,8 +156,9 @@ class TextReader:
         self._spans: ExactSpans | CodedSpans = ExactSpans() if self._coded.coding is None else CodedSpans()
         self._limit = limit
         self._is_message = is_message
-        self._keeps: bool | None = True if is_json else None
+        self._keeps: bool | None = True if is_json_type(kind) else None
         """None until its first byte has come."""
+        self._is_form = kind == FORM
         self._payload = bytearray()
         self._beginning = b""
         self._t_first: int | None = None
@@ -168,6 +178,12 @@ class TextReader:
     def beginning(self) -> bytes:
         """See `Reader`."""
         return b"" if self._gapped else self._beginning
+
+    @property
+    def document(self) -> bytes:
+        """See `Reader`."""
+        is_whole = not self._gapped and self.size == len(self._payload) <= DOCUMENT_LIMIT
+        return bytes(self._payload) if self._beginning and is_whole else b""
 
     def feed(self, part: Data) -> Sequence[Frame]:
         """See `Reader`."""
@@ -215,6 +231,8 @@ class TextReader:
             begins = (bytes(self._payload) + data[:64]).lstrip(JSON_WHITE_SPACE)
             if begins:
                 self._keeps = begins.startswith(_BEGINNINGS) or BYTE_ORDER_MARK.startswith(begins)
+                if self._is_form and not self._keeps:
+                    self._keeps, self._limit = True, min(self._limit, DOCUMENT_LIMIT)
         room = self._limit - len(self._payload)
         if self._keeps is not False and room > 0:
             self._payload += data[:room]

@@ -20,6 +20,8 @@ from mcpsniff.protocol.http import (
     is_json_type,
     media_type,
 )
+from mcpsniff.protocol.oauth_reading import document
+from mcpsniff.protocol.oauth_urls import read_request
 from mcpsniff.wire.frames import GAP, Frame
 from mcpsniff.wire.http1_parts import CLOSE, TUNNEL, Data, End, Head, Part, Undecoded
 
@@ -123,6 +125,8 @@ class Flow:
         self._asking = None
         frames = reader.end(part.t, complete=part.complete)
         _conclude(http.asked, part, reader)
+        if text := reader.document:
+            http.asked_values = read_request(http, text)
         for frame in frames:
             self._listener.asked(out, http, frame)
         self._catch_up(out, part.t)
@@ -191,6 +195,8 @@ class Flow:
         _conclude(http.answered, part, reader)
         if http.is_refused:
             http.answered.beginning = reader.beginning
+        if not http.requests and (text := reader.document):
+            http.said_values = document(text)
         for frame in frames:
             self._listener.said(out, http, frame)
         if head is not None and head.framing == TUNNEL:

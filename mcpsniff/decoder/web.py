@@ -11,6 +11,7 @@ from mcpsniff.decoder.flow import Flow
 from mcpsniff.decoder.recorded import BodyChannel
 from mcpsniff.decoder.speech import Speech
 from mcpsniff.decoder.tcp import TcpChannel, Wire, connection_of
+from mcpsniff.protocol.authorizations import Authorizations
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.conversations import Conversations
 from mcpsniff.protocol.events import Close
@@ -56,6 +57,7 @@ class Web:
         self._outside = Conversation(0, joined_late=True, over_http=True)
         """In place of the conversation of an exchange that belongs to none."""
         self._reach = Reach()
+        self._authorizations = Authorizations()
         self._endpoints: dict[int, NamedEndpoint] = {}
         """By channel: events of which the next record tells whether mcpsniff has changed them."""
         self._number = 0
@@ -135,6 +137,7 @@ class Web:
         """Bytes are missing: they may have been of any conversation, and what follows may be taken for another's."""
         self._talks.lose()
         self._reach.lose()
+        self._authorizations.lose()
         self._endpoints.clear()
         self._settle()
         for talk in self._all_talks():
@@ -198,6 +201,7 @@ class Web:
             self._begin_stream(http)
             self._reach.spoken(http)
             http.state = STREAMING
+            self._authorizations.observe(http)
             self._tell(out, http, STREAMING, http.t_response or 0)
 
     def said(self, out: list[Event], http: HttpExchange, frame: Frame) -> None:
@@ -215,6 +219,8 @@ class Web:
         if http.stream is not None:
             http.stream.ended_at = None if http.state == LOST else t
         ended = self._talks.over(http, t)
+        if http.stream is None:
+            self._authorizations.observe(http)
         event = self._tell(out, http, http.state, t)
         self._reach.over(event, t)
         self._end(out, ended, t)
@@ -342,6 +348,8 @@ class Web:
         by_now = (http.stream_kind, http.conversation, http.ended_by)
         event = Http(http, state, http.asked.so_far(), http.answered.so_far(), facts, is_first, *by_now, why)
         self._emitter.tell(out, event, self._conversation(http), t)
+        if http.auth is not None and is_first:
+            http.auth.authorization.began = http.auth.authorization.began or event.n
         return event
 
     def _end(self, out: list[Event], ended: Iterable[Exchange], t: int) -> None:

@@ -15,6 +15,8 @@ from mcpsniff.wire.frames import Frame, Span
 from mcpsniff.wire.http1_parts import Head
 
 if TYPE_CHECKING:
+    from mcpsniff.protocol.oauth import Step
+    from mcpsniff.protocol.oauth_reading import Values
     from mcpsniff.protocol.talk import WebTalk
 
 OPEN: Final = "open"
@@ -48,34 +50,6 @@ STREAM_KINDS: Final = {
 SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
 LAST_EVENT_ID: Final = "last-event-id"
-
-HTTP_FACTS: Final = {
-    "session-unknown": "the request names a session that no server has begun here",
-    "session-ended": "the request names a session that had ended at ``t``",
-    "session-missing": "the request names no session where its connection or server has one",
-    "session-changed": "the response names another session than the request's",
-    "resume-unknown": "Last-Event-ID names an event that was never sent in this session; ``text`` is the id",
-    "resumed-early": "the stream is resumed sooner after its end at ``t`` than its ``retry``; ``text``: milliseconds",
-    "ended-unanswered": "the response ended, and request ``n`` that it was to answer is open",
-    "endpoint-not-first": "an event came on a stream of HTTP+SSE before the one that names the endpoint",
-    "endpoint-repeated": "a second event names an endpoint",
-    "event-id-repeated": "an event has an id that event ``n`` of this session has had; ``text`` is the id",
-    "unreachable": "mcpsniff could not connect to the upstream, for the first time since it last answered",
-    "tunnel": "the connection turned into something else than HTTP",
-}
-"""What is true of an HTTP exchange because of what came before it. Each is there once per exchange."""
-
-HTTP_MESSAGE_FACTS: Final = {
-    "redelivered": "the event came again on a resumed stream; ``n`` is the message of its first delivery",
-    "answer-on-get-stream": "a response on a stream that was not opened by a POST",
-    "answer-on-foreign-stream": "a response on the stream of another POST than the one that asked",
-    "progress-on-foreign-stream": "progress of a request on the stream of another POST than the one that asked",
-    "on-two-streams": "a message that has just come on another stream, too, as message ``n``",
-    "after-response": "a message on the stream of a POST after its response, message ``n``",
-    "answered-by-http": "an error without an id, in the body of the response to the request it answers",
-}
-"""What is true of a message because of the HTTP exchange that carried it."""
-
 
 _CONTROLS: Final = re.compile("[\\x00-\\x08\\x0e-\\x1f\\x7f-\\x9f]")
 """Control characters but white space: where they are many, it is no text."""
@@ -199,6 +173,12 @@ class HttpExchange:
     """True if bytes of its connection were lost before its end: what belongs to it is not certain."""
     talk: "WebTalk | None" = None
     """The conversation it belongs to, with what is open in it; None if it belongs to none."""
+    asked_values: "Values | None" = None
+    """What a request body that is no message says in the words of OAuth; None if it was not read."""
+    said_values: "Values | None" = None
+    """Likewise of the response."""
+    auth: "Step | None" = None
+    """Where it is a step of an authorization."""
 
     @property
     def method(self) -> str:

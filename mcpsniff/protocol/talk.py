@@ -61,6 +61,8 @@ class WebTalk(Talk[HttpExchanges]):
         self.going_on: set[int] = set()
         """The numbers of its HTTP exchanges that are not over."""
         self.has_ended = False
+        self.shows_token = False
+        """True if the latest request with a token was served."""
         self._events: Finished[str, EventMark] = Finished(events)
         conversation.is_shared = kind == BARE
 

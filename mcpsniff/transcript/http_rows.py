@@ -27,6 +27,7 @@ from mcpsniff.transcript.http_words import (
 )
 from mcpsniff.transcript.lanes import BROKEN, Lanes
 from mcpsniff.transcript.lanes import ENDS as LANE_ENDS
+from mcpsniff.transcript.oauth_words import oauth_words
 from mcpsniff.transcript.own_changes import OwnChanges
 from mcpsniff.transcript.row import HTTP, NOTE, Row
 from mcpsniff.wire.frames import Frame
@@ -132,7 +133,7 @@ class HttpRows:
         known = self._of(http.number)
         if event.state == UNDECODED:
             return event.why in (UPGRADED, TUNNEL)  # the response that led to it says so
-        if http.by is not None or event.state == LOST:
+        if http.by is not None or event.state == LOST or (http.auth is not None and event.is_first):
             return False
         if event.state == OPEN:
             return known.first is not None and http.requests > 0
@@ -169,7 +170,8 @@ class HttpRows:
         row.status = NO_STATUS if http.status is None else str(http.status)
         row.odd = not is_usual(http, known.methods)
         row.loud = http.by is not None or http.status is None or http.status >= 500
-        row.words = (*self._for(known), *self._beginning(event), *meaning(http, known.methods), *failure(event))
+        step = () if http.auth is None else oauth_words(http.auth, event.n)
+        row.words = (*self._for(known), *self._beginning(event), *step, *meaning(http, known.methods), *failure(event))
         row.remark = remark_on(http)
         if http.by is not None:
             pending = self._changes.take_answer()

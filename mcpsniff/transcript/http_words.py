@@ -12,6 +12,7 @@ from mcpsniff.protocol.http import (
     HttpExchange,
 )
 from mcpsniff.protocol.message import Message
+from mcpsniff.transcript.oauth_words import oauth_remark
 from mcpsniff.transcript.units import count, duration
 from mcpsniff.wire.frames import UNTERMINATED, Frame
 from mcpsniff.wire.http1_parts import UNDECODED as WHY_UNDECODED
@@ -25,11 +26,6 @@ NO_STATUS: Final = "---"
 ENDS: Final = "end"
 """What stands in the place of a status."""
 
-_DISCOVERY: Final = (
-    "/.well-known/oauth-protected-resource",
-    "/.well-known/oauth-authorization-server",
-    "/.well-known/openid-configuration",
-)
 _NOT_A_PROBE: Final = frozenset({401, 403})
 """Who is refused for who it is has found the server."""
 
@@ -40,6 +36,7 @@ _FACTS: Final = {
     "session-changed": "another session than the request's",
     "resume-unknown": "from an event that never came",
     "resumed-early": "sooner than retry says",
+    "token-missing": "without the token of this session",
 }
 _MESSAGE_FACTS: Final = {
     "answer-on-get-stream": "not on a stream for answers",
@@ -64,13 +61,13 @@ def is_probe(http: HttpExchange, methods: tuple[str, ...]) -> bool:
 
 def meaning(http: HttpExchange, methods: tuple[str, ...]) -> tuple[str, ...]:
     """What the response to a request means."""
-    status, path = http.status or 0, http.path
+    status = http.status or 0
     words: list[str] = []
     if http.by is not None:
         words.append(SAID_BY_US)
     elif is_probe(http, methods):
         words.append("tried Streamable HTTP" if "initialize" in methods else "a probe for a revision")
-    elif status == 401:
+    elif status == 401 and http.auth is None:
         words.append("asks for authorization")
     elif http.method == "GET" and status == 405:
         words.append("offers no GET stream")
@@ -80,8 +77,6 @@ def meaning(http: HttpExchange, methods: tuple[str, ...]) -> tuple[str, ...]:
         words.append("lets no client end a session")
     elif status == 101:
         words.append("another protocol from here on")
-    if path.startswith(_DISCOVERY):
-        words.append("OAuth discovery")
     return (*words, *_facts_of(http))
 
 
@@ -104,6 +99,8 @@ def remark_on(http: HttpExchange) -> str:
     status = http.status or 0
     if status == 401:
         return http.says("www-authenticate") or ""
+    if http.auth is not None and (said := oauth_remark(http.auth)):
+        return said
     if 300 <= status < 400:
         return f"to {location}" if (location := http.says("location")) else ""
     if status == 101:

@@ -19,6 +19,7 @@ from mcpsniff.protocol.http import Body, Http
 from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.meta import META_FLAWS
+from mcpsniff.protocol.oauth import Step
 from mcpsniff.protocol.reading import MAX_DEPTH, TEXT_FLAWS, is_strict
 from mcpsniff.wire.frames import FRAME_FLAWS, Frame, Span
 from mcpsniff.wire.http1_parts import HTTP_FLAWS, Head
@@ -139,7 +140,16 @@ def _http(event: Http) -> bytes:
     }
     if event.why:
         fields["why"] = event.why
+    if http.auth is not None:
+        fields["oauth"] = _step(http.auth)
     return _dumps(fields) + b"\n"
+
+
+def _step(step: Step) -> dict[str, Any]:
+    """A step of an authorization; of secrets the values say only that they were there."""
+    authorization = step.authorization
+    fields = {"authorization": authorization.number, "began": authorization.began, "step": step.name}
+    return {**fields, "succeeded": step.succeeded, "asked": step.asked, "said": step.said}
 
 
 def _half(head: Head | None, body: Body) -> dict[str, Any] | None:

@@ -124,6 +124,11 @@ C> EOF
 C2> EOF
 """
 
+AUTHORIZE = (
+    "response_type=code&client_id=x&redirect_uri=http%3A%2F%2Flocalhost%3A3000%2Fback&state=7"
+    "&code_challenge=c&code_challenge_method=S256&resource=http%3A%2F%2F127.0.0.1%3A9000%2Fmcp"
+)
+TOKEN = "grant_type=authorization_code&client_id=x&code=*&code_verifier=*&resource=http%3A%2F%2F127.0.0.1%3A9000%2Fmcp"
 REGION = '{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}'
 FILTER = '"notifications":{"toolsListChanged":true}'
 MODERN = f"""
@@ -175,10 +180,15 @@ PROBES = {
         f"C> POST /mcp {INITIALIZE}\nS> 401\n    WWW-Authenticate: Bearer\n"
         "C> GET /.well-known/oauth-protected-resource/mcp\n    Accept: */*\nS> 404\n"
         "C> GET /.well-known/oauth-protected-resource\n    Accept: */*\n"
-        'S> 200 {"resource":"http://127.0.0.1:8000/mcp","authorization_servers":["https://as.example"]}\n'
-        "C> GET /authorize?client_id=x\n    Accept: text/html\nS> 302\n    Location: https://as.example/authorize\n"
-        "C> POST /token code=x\n    Accept: */*\n    Content-Type: application/x-www-form-urlencoded\n"
-        'S> 200 {"access_token":"x","token_type":"Bearer"}\n' + STREAMABLE.replace("{revision}", "2025-06-18")
+        'S> 200 {"resource":"http://127.0.0.1:9000/mcp","authorization_servers":["https://as.example"]}\n'
+        "C> GET /.well-known/oauth-authorization-server\n    Accept: */*\n"
+        'S> 200 {"issuer":"http://127.0.0.1:9000","token_endpoint":"http://127.0.0.1:9000/token"}\n'
+        "C> POST /register\n    Accept: */*\n"
+        '    {"redirect_uris":["http://localhost:3000/back"],"client_name":"c"}\n'
+        'S> 201 {"client_id":"x","redirect_uris":["http://localhost:3000/back"]}\n'
+        f"C> GET /authorize?{AUTHORIZE}\n    Accept: text/html\nS> 302\n    Location: http://localhost:3000/back?code=*&state=7\n"
+        f"C> POST /token {TOKEN}\n    Accept: */*\n    Content-Type: application/x-www-form-urlencoded\n"
+        'S> 200 {"access_token":"***","token_type":"Bearer"}\n' + STREAMABLE.replace("{revision}", "2025-06-18")
     ),
     "a port probe": "C8> EOF\n" + WITHOUT_SESSION,
 }

@@ -58,7 +58,8 @@ def test_an_answer_on_the_stream_of_its_post_needs_none_either() -> None:
         ("C> GET /robots.txt\nS> 404 no", "404 GET /robots.txt  no  conn 0"),
         (
             "C> GET /.well-known/oauth-authorization-server\nS> 200 {}",
-            "200 GET /.well-known/oauth-authorization-server  OAuth discovery  conn 0",
+            "200 GET /.well-known/oauth-authorization-server  "
+            "authorization server metadata · begins authorization 1  conn 0",
         ),
         ("C> POST /token a=b\n    Content-Type: text/x\nS> 200 {}", "200 POST /token  conn 0"),
         ("C> GET /mcp/\nS> 308\n    Location: /mcp", "308 GET /mcp/  to /mcp  conn 0"),
@@ -101,7 +102,7 @@ def test_whoever_is_not_let_in_has_probed_nothing() -> None:
         "C> GET /mcp\nS> 200 STREAM"
     )
     assert http(said) == [
-        "401 POST /mcp  refuses #2 · asks for authorization · Bearer  conn 0",
+        "401 POST /mcp  refuses #2 · asks for authorization · begins authorization 1 · Bearer  conn 0",
         "200 GET /mcp  event stream  conn 0",
     ]
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from mcpsniff.protocol.http import HTTP_FACTS, HTTP_STATES, STREAM_KINDS, UNDECODED, Body, Http, HttpExchange
+from mcpsniff.protocol.http import HTTP_STATES, STREAM_KINDS, UNDECODED, Body, Http, HttpExchange
+from mcpsniff.protocol.http_facts import HTTP_FACTS
 from mcpsniff.transcript.http_words import CUT_BY_US, US, counts, undecoded
 from mcpsniff.transcript.units import count, duration, moment
 from mcpsniff.wire.http1_parts import Head

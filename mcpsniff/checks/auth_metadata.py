@@ -1,0 +1,182 @@
+"""Checks of how a server tells where tokens for it come from: challenges, and the metadata documents."""
+
+from mcpsniff.checks import ERROR, HTTP, MCPSNIFF, NOTE, SERVER, WARNING, Hit, Verdict, check
+from mcpsniff.checks.over_http import request_line
+from mcpsniff.checks.words import plain, quoted
+from mcpsniff.protocol.conversation import Conversation
+from mcpsniff.protocol.http import Http
+from mcpsniff.protocol.oauth import (
+    AUTHORIZATION,
+    CHALLENGE,
+    REDIRECT,
+    REFUSED,
+    RESOURCE_METADATA,
+    SERVER_METADATA,
+    Step,
+    fact_of,
+)
+from mcpsniff.protocol.oauth_reading import is_masked, one
+from mcpsniff.protocol.oauth_urls import covers, is_same_issuer, issuer_of, resource_of, split
+from mcpsniff.protocol.revisions import R_2025_06_18
+
+DISCOVERY = "basic/authorization#authorization-server-location"
+
+
+@check(
+    "MCP540",
+    "auth-challenge",
+    on=Http,
+    when=(fact_of(CHALLENGE), fact_of(REFUSED), fact_of(SERVER_METADATA)),
+    severity=WARNING,
+    group=HTTP,
+    since=R_2025_06_18,
+    spec=DISCOVERY,
+    blame=SERVER,
+)
+def auth_challenge(event: Http, _: Conversation) -> Verdict:
+    """A 401 does not say how to get a token, and there is no metadata document that would say it instead.
+
+    In 2025-06-18 a 401 has to name the resource's metadata in ``WWW-Authenticate: Bearer``; later revisions let it be
+    if the document is at its well-known place. With neither, clients try the paths of 2025-03-26 or give up. A 401
+    without a challenge is a note until it is known that there is no document.
+
+    Fix: Send ``WWW-Authenticate: Bearer resource_metadata="https://…/.well-known/oauth-protected-resource/mcp"``, and
+    serve that document.
+    """
+    step = event.exchange.auth
+    if step is None:
+        return None
+    if step.is_last_try and step.authorization.is_challenged and not step.authorization.has_pointer:
+        place = plain(step.authorization.address, 60)
+        return f"{place} was refused with 401 that names no metadata, and there are none at the well-known places"
+    if step.name == SERVER_METADATA or event.exchange.status != 401 or step.said is not None:
+        return None
+    said = f"{request_line(event.exchange)} was answered 401 without WWW-Authenticate: Bearer"
+    if step.revision == R_2025_06_18:
+        return said
+    return Hit(f"{said}; only a document at its well-known place can tell clients where to get a token", NOTE)
+
+
+@check(
+    "MCP545",
+    "auth-metadata",
+    on=Http,
+    when=(fact_of(RESOURCE_METADATA),),
+    severity=ERROR,
+    group=HTTP,
+    since=R_2025_06_18,
+    spec="rfc9728#section-3.3",
+    blame=SERVER,
+)
+def auth_metadata(event: Http, _: Conversation) -> Verdict:
+    """The metadata of the protected resource name no authorization server, or another resource.
+
+    The document has to name at least one authorization server (MCP), and the resource that the client uses (RFC 9728):
+    a client refuses metadata of another one, or it could be led to hand over tokens for other servers. Behind a reverse
+    proxy, mcpsniff included, the address always differs; MCP557 tells of that.
+
+    Fix: Set ``resource`` to the URL that clients use for the server, with its path, and list the issuer's URL in
+    ``authorization_servers``.
+    """
+    step = event.exchange.auth
+    if step is None or not step.succeeded:
+        return None
+    said = step.said
+    if said is None:
+        return f"{request_line(event.exchange)} was answered with success, and with something that is no JSON object"
+    hits: list[str | Hit] = []
+    if not any(said.get("authorization_servers", ())):
+        hits.append("the metadata of the resource name no authorization server")
+    resource = one(said, "resource")
+    if resource is None:
+        hits.append("the metadata of the resource do not say of which resource (no member resource)")
+    elif not is_masked(resource) and not _is_relayed(step):
+        asked = _protected(step)
+        if not _fits(resource, step):
+            hits.append(f"the metadata are those of {quoted(resource)}, and the client uses {quoted(asked)}")
+    return hits
+
+
+@check(
+    "MCP557",
+    "auth-resource-mismatch",
+    on=Http,
+    when=(fact_of(RESOURCE_METADATA),),
+    severity=WARNING,
+    group=HTTP,
+    spec="rfc9728#section-3.3",
+    blame=MCPSNIFF,
+)
+def auth_resource_mismatch(event: Http, _: Conversation) -> Verdict:
+    """The client will refuse the server's metadata, because it reached the server through mcpsniff's address.
+
+    A client compares the ``resource`` in the metadata with the URL that it was given. The server names its own URL, the
+    client uses that of mcpsniff, so the client gives up, or asks for a token that the server will not accept. What the
+    server said is passed on unchanged: changing it would have to go on in requests that mcpsniff does not see.
+
+    Fix: Leave the server's own URL in the client and use ``mcpsniff run -- CLIENT``, or ``mcpsniff forward`` as the
+    client's proxy. Or let the server name the address of mcpsniff as its resource while you look.
+    """
+    step = event.exchange.auth
+    resource = None if step is None or not step.succeeded else one(step.said or {}, "resource")
+    if step is None or resource is None or is_masked(resource) or not _is_relayed(step):
+        return None
+    if _fits(resource, step):
+        return None
+    return (
+        f"the server is {quoted(resource)}, the client knows it as {quoted(_protected(step))}, and will refuse this; "
+        "use `mcpsniff run` or `mcpsniff forward`"
+    )
+
+
+@check(
+    "MCP546",
+    "auth-issuer",
+    on=Http,
+    when=(fact_of(SERVER_METADATA), fact_of(AUTHORIZATION), fact_of(REDIRECT)),
+    severity=ERROR,
+    group=HTTP,
+    spec="rfc8414#section-3.3",
+    blame=SERVER,
+)
+def auth_issuer(event: Http, _: Conversation) -> Verdict:
+    """The issuer is not the one that was asked: in the metadata of the authorization server, or in its redirect.
+
+    The ``issuer`` in the metadata has to be the URL from which the place of the document was made (RFC 8414), and
+    ``iss`` in the redirect the same (RFC 9207; from 2026-07-28 on clients have to compare them). That keeps one
+    authorization server from answering for another, so clients refuse.
+
+    Fix: Configure the authorization server with the URL under which clients reach it, letter by letter.
+    """
+    step = event.exchange.auth
+    if step is None or step.said is None or event.exchange.is_refused:
+        return None
+    if step.name != SERVER_METADATA:
+        named = one(step.asked if step.name == REDIRECT else step.said, "iss")
+        if named is None or not step.issuer or is_masked(named) or is_same_issuer(named, step.issuer):
+            return None
+        return f"the redirect comes from issuer {quoted(named)}, and the metadata name {quoted(step.issuer)}"
+    issuer, asked = one(step.said, "issuer"), issuer_of(step.address)
+    if issuer is None:
+        return "the metadata of the authorization server name no issuer"
+    if _is_relayed(step) or not asked or is_masked(issuer) or is_same_issuer(issuer, asked):
+        return None
+    return f"the metadata at {quoted(asked)} are those of issuer {quoted(issuer)}"
+
+
+def _is_relayed(step: Step) -> bool:
+    """True if the client used another address than the server's own, that of mcpsniff."""
+    return split(step.address)[0] != split(step.real)[0]
+
+
+def _protected(step: Step) -> str:
+    """The address of the protected server as the client has it; empty if it is not known."""
+    return step.authorization.address or resource_of(step.address)
+
+
+def _fits(resource: str, step: Step) -> bool:
+    """True if the resource is the server that the client uses, or that is not known."""
+    asked = _protected(step)
+    if not asked or covers(resource, asked):
+        return True
+    return not step.authorization.address and split(resource)[0] == split(asked)[0]
