@@ -9,8 +9,8 @@ from mcpsniff.checks import Runner
 from mcpsniff.decoder.channel import Channel, number_of
 from mcpsniff.decoder.emitter import Emitter, Event
 from mcpsniff.decoder.pipes import SLOW_EXIT_US, ErrorPipe, Pipe, Pipes
-from mcpsniff.decoder.speech import Speech
 from mcpsniff.decoder.recorded import BodyChannel
+from mcpsniff.decoder.speech import Speech
 from mcpsniff.decoder.tcp import TcpChannel
 from mcpsniff.decoder.web import KINDS, Web
 from mcpsniff.protocol.conversation import Conversation
