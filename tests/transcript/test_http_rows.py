@@ -58,8 +58,10 @@ def test_an_answer_on_the_stream_of_its_post_needs_none_either() -> None:
         ("C> GET /robots.txt\nS> 404 no", "404 GET /robots.txt  no  conn 0"),
         (
             "C> GET /.well-known/oauth-authorization-server\nS> 200 {}",
-            "200 GET /.well-known/oauth-authorization-server  "
-            "authorization server metadata · begins authorization 1  conn 0",
+            (
+                "200 GET /.well-known/oauth-authorization-server  authorization server metadata · "
+                "begins authorization 1  conn 0"
+            ),
         ),
         ("C> POST /token a=b\n    Content-Type: text/x\nS> 200 {}", "200 POST /token  conn 0"),
         ("C> GET /mcp/\nS> 308\n    Location: /mcp", "308 GET /mcp/  to /mcp  conn 0"),
