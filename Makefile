@@ -43,9 +43,10 @@ captures-check: dev
 
 check: test lint types layers captures-check docs-check  ## everything that CI runs
 
-bench: venv  ## benchmarks of the wrapper, of the HTTP relay, of the decoder, of the live view and of the HTML page
+bench: venv  ## benchmarks of the wrapper, of the HTTP relay, of the engine on mitmproxy, of the decoder, of the live view and of the HTML page
 	@$(BIN)/python bench/stdio.py
 	@$(BIN)/python bench/http.py
+	@$(BIN)/python bench/mitm.py
 	@$(BIN)/python bench/decode.py
 	@$(BIN)/python bench/tail.py
 	@$(BIN)/python bench/html.py
