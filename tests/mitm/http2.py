@@ -1,0 +1,107 @@
+"""A server that speaks HTTP/2 with TLS, and nothing else."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import h2.config
+import h2.connection
+import h2.events
+
+
+class Stream:
+    """One exchange: what was asked, and what is to be said."""
+
+    def __init__(self, server: "Served", number: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.headers = headers
+        self.body = b""
+        self._server = server
+        self._number = number
+
+    def head(self, *headers: tuple[str, str], end: bool = False) -> None:
+        self._server.h2.send_headers(self._number, list(headers), end_stream=end)
+        self._server.flush()
+
+    def data(self, data: bytes, *, end: bool = False) -> None:
+        self._server.h2.send_data(self._number, data, end_stream=end)
+        self._server.flush()
+
+    def reset(self) -> None:
+        self._server.h2.reset_stream(self._number)
+        self._server.flush()
+
+
+class Served:
+    """One connection."""
+
+    def __init__(self, connection: ssl.SSLSocket, script: Callable[[Stream], object], resets: list[int]) -> None:
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding=None))
+        self._connection = connection
+        self._script = script
+        self._resets = resets
+
+    def flush(self) -> None:
+        self._connection.sendall(self.h2.data_to_send())
+
+    def run(self) -> None:
+        self.h2.initiate_connection()
+        self.flush()
+        streams: dict[int, Stream] = {}
+        while data := self._connection.recv(1 << 16):
+            for event in self.h2.receive_data(data):
+                if isinstance(event, h2.events.RequestReceived):
+                    streams[event.stream_id] = Stream(self, event.stream_id, list(event.headers))
+                elif isinstance(event, h2.events.DataReceived):
+                    streams[event.stream_id].body += event.data
+                    self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                elif isinstance(event, h2.events.StreamEnded):
+                    self._script(streams[event.stream_id])
+                elif isinstance(event, h2.events.StreamReset):
+                    self._resets.append(event.stream_id)
+            self.flush()
+
+
+class Http2Server:
+    """Listens on a port of its own, and plays ``script`` for each request."""
+
+    def __init__(self, pem: str, script: Callable[[Stream], object]) -> None:
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(pem)
+        self._context.set_alpn_protocols(["h2"])
+        self._script = script
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://localhost:{self._socket.getsockname()[1]}"
+        self.resets: list[int] = []
+        """The streams that the client gave up."""
+        self.connections = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError):
+            secure = self._context.wrap_socket(connection, server_side=True)
+            with suppress(OSError):
+                Served(secure, self._script, self.resets).run()
+            secure.close()
