@@ -101,7 +101,7 @@ def auth_metadata(event: Http, _: Conversation) -> Verdict:
     "MCP557",
     "auth-resource-mismatch",
     on=Http,
-    when=(fact_of(RESOURCE_METADATA),),
+    when=(fact_of(CHALLENGE), fact_of(RESOURCE_METADATA)),
     severity=WARNING,
     group=HTTP,
     spec="rfc9728#section-3.3",
@@ -111,17 +111,21 @@ def auth_resource_mismatch(event: Http, _: Conversation) -> Verdict:
     """The client will refuse the server's metadata, because it reached the server through mcpsniff's address.
 
     A client compares the ``resource`` in the metadata with the URL that it was given. The server names its own URL, the
-    client uses that of mcpsniff, so the client gives up, or asks for a token that the server will not accept. What the
-    server said is passed on unchanged: changing it would have to go on in requests that mcpsniff does not see.
+    client uses that of mcpsniff, so the client gives up, or asks for a token that the server will not accept. Often the
+    challenge already leads past mcpsniff, to metadata at the server's own URL. What the server said is passed on
+    unchanged: changing it would have to go on in requests that mcpsniff does not see.
 
     Fix: Leave the server's own URL in the client and use ``mcpsniff run -- CLIENT``, or ``mcpsniff forward`` as the
     client's proxy. Or let the server name the address of mcpsniff as its resource while you look.
     """
     step = event.exchange.auth
-    resource = None if step is None or not step.succeeded else one(step.said or {}, "resource")
-    if step is None or resource is None or is_masked(resource) or not _is_relayed(step):
+    if step is None or step.said is None or not _is_relayed(step):
         return None
-    if _fits(resource, step):
+    if step.name == CHALLENGE:
+        resource = resource_of(one(step.said, "resource_metadata") or "")
+    else:
+        resource = one(step.said, "resource") or ""
+    if not resource or is_masked(resource) or _fits(resource, step):
         return None
     return (
         f"the server is {quoted(resource)}, the client knows it as {quoted(_protected(step))}, and will refuse this; "

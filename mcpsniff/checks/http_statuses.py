@@ -10,6 +10,7 @@ from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.http import COMPLETE, EVENT_STREAM, Http, media_type
 from mcpsniff.protocol.message import ERROR as ERROR_KIND
 from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.oauth import AUTHORIZED
 from mcpsniff.protocol.reading import TRAILING_DATA
 from mcpsniff.protocol.revisions import R_2025_03_26, R_2026_07_28, is_modern
 from mcpsniff.wire.frames import (
@@ -190,4 +191,6 @@ def http_modern_get(event: Http, _: Conversation) -> Verdict:
     http = event.exchange
     if http.method not in ("GET", "DELETE") or not http.is_modern or not is_served(http):
         return None
+    if http.auth is not None and http.auth.name != AUTHORIZED:
+        return None  # clients of OAuth name their revision, too
     return f"{request_line(http)} names {http.version} and was answered {http.status} instead of 405"

@@ -15,6 +15,8 @@ _LOSSES = {
     "disk": "the disk did not take them",
     "limit": "the capture had reached its limit",
     "secret": "they hold secrets that cannot be masked one by one",
+    "internal": "a bug of mcpsniff",
+    "source": "the file that was imported does not have them",
 }
 
 
@@ -52,7 +54,8 @@ def capture_gap(note: Note, _: Conversation) -> Verdict:
     The peers got them; only the record has a hole. Messages around it may look cut or unanswered, and checks that need
     the missing part stay silent.
 
-    Fix: Record to a faster or emptier disk, or raise the limit. A gap for the sake of a secret is on purpose.
+    Fix: Record to a faster or emptier disk, or raise the limit. A gap for the sake of a secret is on purpose. What an
+    imported file does not have was streamed, or left out, by the program that wrote it.
     """
     if note.kind != GAP or note.fields.get("why") == DAMAGE:
         return None

@@ -43,7 +43,7 @@ _PLAIN: Final = frozenset(
     ]
 )
 """Names in RFC 6749, 7591, 7636, 8414, 8707, 9126, 9207, 9728 and OpenID Connect that tell about the flow."""
-_SCHEME: Final = re.compile(r"(?:^|,)\s*([A-Za-z][\w!#$%&'*+.^`|~-]*)(?:\s+(?!=)|\s*(?:,|$))")
+_SCHEME: Final = re.compile(r"(?:^|,)\s*([A-Za-z][\w!#$%&'*+.^`|~-]*)(?:\s+(?!=)|\s*(?=,|$))")
 _PARAMETER: Final = re.compile(r"""([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))""")
 _QUOTED_PAIR: Final = re.compile(r"\\(.)")
 

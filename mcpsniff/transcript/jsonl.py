@@ -140,7 +140,7 @@ def _http(event: Http) -> bytes:
     }
     if event.why:
         fields["why"] = event.why
-    if http.auth is not None:
+    if http.auth is not None and event.is_first:
         fields["oauth"] = _step(http.auth)
     return _dumps(fields) + b"\n"
 
