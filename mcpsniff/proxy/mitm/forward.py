@@ -1,0 +1,195 @@
+"""A forward proxy that records what is MCP: the engine with its addons, the recording, and what was seen in all."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mitmproxy.connection import Client
+from mitmproxy.http import HTTPFlow
+from mitmproxy.tls import TlsData
+
+from mcpsniff.capture.labels import shown
+from mcpsniff.proxy.address import authority as spelled
+from mcpsniff.proxy.address import is_loopback_address
+from mcpsniff.proxy.listener import UNSPECIFIED
+from mcpsniff.proxy.mitm.distrust import Distrust
+from mcpsniff.proxy.mitm.engine import REST, Engine
+from mcpsniff.proxy.mitm.hosts import Hosts
+from mcpsniff.proxy.mitm.select import Select, remember
+from mcpsniff.proxy.mitm.tap import Tap
+from mcpsniff.proxy.mitm.trust import Authority, authority
+from mcpsniff.proxy.mitm.upstream import check_authorities
+from mcpsniff.proxy.mitm.words import advice
+from mcpsniff.proxy.recording import Recording
+
+DRAIN: Final = 1.0
+"""Seconds that connections have to come to a rest when we are told to end."""
+REFUSED: Final = "a client refused mcpsniff's certificate for"
+"""How a comment in a capture begins that tells of a client without trust in our authority."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a forward proxy has seen."""
+
+    connections: int
+    """Connections that clients made to it."""
+    recorded: int
+    """HTTP exchanges that are in the capture."""
+    unrecorded: int
+    """HTTP exchanges that passed without being written down."""
+    hosts: Sequence[str]
+    """Hosts of the recorded exchanges."""
+    others: Sequence[str]
+    """Hosts of what passed unrecorded, or without being looked into."""
+    refusals: Sequence[tuple[str, str]]
+    """Hosts whose certificate, as we made it, a client refused, and how it said so."""
+    troubles: Sequence[str]
+    """Sentences about servers that were not reached, or not trusted."""
+
+
+class ForwardSession:
+    """A forward proxy at ``listen`` (port 0: a free one) and its recording, called ``label``.
+
+    ``options`` are those of the command: `RECORDING`, ``upstream_ca`` and ``insecure``, and maybe limits of a
+    capture. ``only`` are the hosts that may be looked into (none: all); with ``everything`` what is no MCP is
+    recorded, too. ``tell`` is given a sentence for each host that does not work out, when that happens; all are in
+    `Seen`. Raises UsageError.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        *,
+        listen: tuple[str, int],
+        only: Sequence[str],
+        everything: bool,
+        label: str,
+        tell: Callable[[str], object] | None = None,
+    ) -> None:
+        hosts = Hosts(only)
+        authorities = options.get("upstream_ca")
+        self.recording = Recording("forward", (), {**options, "label": label})
+        self._select = Select(hosts, everything=everything)
+        self._tap = Tap(self.recording.recorder, self._select)
+        self._distrust = Distrust(self._refused)
+        self._watch = _Watch(self._select, tell)
+        self._tell = tell
+        self._authority: Authority | None = None
+        host, port = listen
+        self._engine = Engine(
+            [self._tap, self._select, self._distrust, self._watch],
+            modes=[f"regular@{host}:{port}"],
+            options={
+                "allow_hosts": hosts.patterns,
+                "connection_strategy": "eager",  # some servers speak first, and what they offer decides about HTTP/2
+                "ssl_insecure": bool(options.get("insecure")),
+            },
+            authorities=None if authorities is None else check_authorities(authorities),
+        )
+        self._watch.engine = self._engine
+
+    @property
+    def ca_path(self) -> str:
+        """The certificate that clients are to trust, in PEM form, once this was started."""
+        return self.authority.path
+
+    @property
+    def authority(self) -> Authority:
+        """The authority that signs for all servers, made if there is none. Raises McpsniffError."""
+        if self._authority is None:
+            self._authority = authority()
+        return self._authority
+
+    @property
+    def listens_to_others(self) -> bool:
+        """True if other machines can connect."""
+        return not is_loopback_address(self._engine.addresses[0][0])
+
+    def start(self) -> str:
+        """Begin to listen and to record; return the proxy's URL. Raises UsageError or McpsniffError."""
+        assert self.authority
+        self._engine.start()
+        host, port = self._engine.addresses[0]
+        url = f"http://{spelled(UNSPECIFIED.get(host, host), port)}"
+        self.recording.start(listen=url)
+        return url
+
+    def finish(self) -> Seen:
+        """Let what goes on come to a rest, end it, store the rest, and tell what was seen."""
+        self._engine.stop_listening()
+        until = time.monotonic() + DRAIN
+        still_since, progress = time.monotonic(), -1
+        while self._engine.connections and time.monotonic() < until:
+            if self._tap.progress != progress:
+                still_since, progress = time.monotonic(), self._tap.progress
+            if not self._tap.is_waiting and time.monotonic() - still_since > REST:
+                break
+            time.sleep(0.02)
+        self._engine.call(self._tap.stop)
+        self._engine.stop()
+        self.recording.finish()
+        kept = list(self._select.kept)
+        others = [host for host in self._select.passed if host not in self._select.kept]
+        return Seen(
+            self._watch.connections,
+            self._tap.kept,
+            self._tap.dropped,
+            kept,
+            others,
+            list(self._distrust.refusals),
+            list(self._watch.troubles),
+        )
+
+    def _refused(self, host: str, words: str, is_certain: bool) -> None:
+        """Tell of a client that does not trust us, at once and in the capture."""
+        doubt = "" if is_certain else ", it seems"
+        text = f"{REFUSED} {shown(host)}{doubt} ({words})"
+        self.recording.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
+        if self._tell is not None:
+            self._tell(f"{text}: let it trust {shown(self.ca_path)}; mcpsniff ca tells how, for each kind of client")
+
+
+class _Watch:
+    """An addon that counts clients, knows where they go, and says why servers are not reached."""
+
+    def __init__(self, select: Select, tell: Callable[[str], object] | None) -> None:
+        self.engine: Engine
+        self.connections = 0
+        self.troubles: dict[str, None] = {}
+        """What was said of servers, each sentence once."""
+        self._select = select
+        self._tell = tell
+
+    def client_connected(self, _client: Client) -> None:
+        """A client came."""
+        self.connections += 1
+
+    def http_connect(self, flow: HTTPFlow) -> None:
+        """A client wants a tunnel to a host."""
+        remember(self._select.passed, flow.request.host)
+
+    def http_connect_error(self, flow: HTTPFlow) -> None:
+        """There is no tunnel to that host."""
+        response = flow.response
+        told = "" if response is None else (response.get_text(strict=False) or "").partition(" If you plan")[0]
+        self._say(told[:1].lower() + told[1:])
+
+    def tls_failed_server(self, data: TlsData) -> None:
+        """TLS with a server has failed."""
+        address = data.context.server.address
+        host = f"https://{spelled(address[0], address[1], 443)}" if address else "a server"
+        refusal = self.engine.tls.refusals.pop(data.conn.id, None)
+        if refusal is None:
+            self._say(f"TLS with {host} failed: {data.conn.error}")
+        else:
+            self._say(f"the server {host} is not trusted: {refusal}. {advice(refusal)}")
+
+    def _say(self, text: str) -> None:
+        """Say something once."""
+        text = shown(text)
+        if text and text not in self.troubles:
+            remember(self.troubles, text)
+            if self._tell is not None:
+                self._tell(text)
