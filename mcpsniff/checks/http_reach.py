@@ -12,6 +12,7 @@ from mcpsniff.protocol.reach import NotHere
 
 METHOD_NOT_ALLOWED: Final = 405
 _TRIED: Final = re.compile(r"cannot reach the upstream (\S+) \((.*)\)\.")
+_UNTRUSTED: Final = re.compile(r"the upstream (\S+) is not trusted: (.*?)\. [A-Z]", re.DOTALL)
 _REFUSED: Final = "connection refused"
 
 
@@ -52,14 +53,20 @@ def http_not_here(moment: NotHere, _: Conversation) -> Verdict:
     blame=NETWORK,
 )
 def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
-    """The upstream accepts no connection, so that mcpsniff answers 502 in its place.
+    """The upstream accepts no connection, or its certificate is not trusted, so that mcpsniff answers 502 in its place.
 
     The server does not run, has ended, or listens at another address or port; ``localhost`` may be 127.0.0.1 for one
-    program and ::1 for another. Told once, until the upstream has answered again.
+    program and ::1 for another. A certificate is refused that nobody known has issued, that is for other names, or that
+    has expired. Told once, until the upstream has answered again.
 
-    Fix: Start the server, and check host and port of the upstream that mcpsniff was given.
+    Fix: Start the server, and check host and port of the upstream that mcpsniff was given. ``--upstream-ca FILE`` lets
+    it trust a certificate of your own, ``--insecure`` any.
     """
-    found = _TRIED.search(event.exchange.answered.beginning.decode(errors="replace"))
+    said = event.exchange.answered.beginning.decode(errors="replace")
+    found = _UNTRUSTED.search(said)
+    if found is not None:
+        return f"the certificate of {plain(found[1], 60)} is not trusted: {plain(found[2], 200)}"
+    found = _TRIED.search(said)
     if found is None:
         return f"no connection could be made to {plain(event.exchange.authority, 60)}"
     tried = [one.rpartition(": ") for one in found[2].split("; ")]

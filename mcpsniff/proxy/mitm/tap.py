@@ -145,9 +145,7 @@ class Tap:
             return
         try:
             exchange.refused, exchange.has_response = why, True
-            exchange.records.open(RESPONSE, self._place(flow))
-            inserted = {"start": 0, "length": 0, "data": as_data(answer), "by": by}
-            exchange.records.put("rewrite", RESPONSE, inserted)
+            exchange.answer = {"start": 0, "length": 0, "data": as_data(answer), "by": by}
             self._finish(exchange)
         except Exception as error:  # noqa: BLE001
             self.fail(exchange, RESPONSE, 0, error)
@@ -252,8 +250,7 @@ class Tap:
     def _finish(self, exchange: "_Exchange") -> None:
         """End an exchange that we have answered ourselves as soon as its request is over."""
         if exchange.refused and exchange.records.closed[REQUEST]:
-            exchange.records.close(RESPONSE, "eof")
-            self._settle(exchange)
+            self._end(exchange, "", "", "", "")
 
     def _end(self, exchange: "_Exchange", asked: str, why_asked: str, answered: str, why: str) -> None:
         """Both bodies are over, each as it says, if it was not before; a response that never began has a channel, too.
@@ -266,6 +263,8 @@ class Tap:
         records.close(REQUEST, asked, why_asked)
         if not records.is_open(RESPONSE):
             records.open(RESPONSE, self._place(exchange.flow))
+        if exchange.answer is not None:  # after the request, which tells to what
+            records.put("rewrite", RESPONSE, exchange.answer)
         records.close(RESPONSE, answered, why)
         self._settle(exchange)
 
@@ -304,7 +303,7 @@ class Tap:
 class _Exchange:
     """One HTTP exchange that is going on."""
 
-    __slots__ = ("answered", "asked", "client", "flow", "has_response", "records", "refused")
+    __slots__ = ("answer", "answered", "asked", "client", "flow", "has_response", "records", "refused")
 
     def __init__(self, tap: Tap, flow: HTTPFlow, records: Records) -> None:
         self.flow = flow
@@ -313,6 +312,8 @@ class _Exchange:
         self.has_response = False
         self.refused = ""
         """Why we have answered it ourselves, if we have."""
+        self.answer: dict[str, Any] | None = None
+        """The body of the record of that answer."""
         self.asked = _callback(tap, self, REQUEST)
         self.answered = _callback(tap, self, RESPONSE)
 
