@@ -1,5 +1,6 @@
 """What a file is that is no capture, judged by its first bytes, so that the refusal can say it."""
 
+import re
 from typing import Final
 
 _SIGNATURES: Final = (
@@ -22,6 +23,12 @@ _SIGNATURES: Final = (
     (b"\xfe\xff", "UTF-16 text; a capture is UTF-8"),
 )
 
+HAR: Final = "a HAR file"
+FLOWS: Final = "a mitmproxy flow file"
+IMPORTABLE: Final = frozenset({HAR, FLOWS})
+"""What `mcpsniff import` makes captures of."""
+_FLOW: Final = re.compile(rb"[0-9]{1,12}:[0-9]{1,3}:[a-z_]{1,40};")
+"""A dictionary of tnetstrings, and its first key."""
 LOOK: Final = 512
 """Bytes from the beginning of a file that are enough for a judgement."""
 
@@ -34,9 +41,9 @@ def looks_like(start: bytes) -> str:
     head = start[:LOOK].lstrip(b"\xef\xbb\xbf \t\r\n")
     squeezed = b"".join(head.split())
     if squeezed.startswith((b'{"log":', b'{"har":')):
-        return "a HAR file"
-    if b":version;" in head and head[:1].isdigit():
-        return "a mitmproxy flow file"
+        return HAR
+    if _FLOW.match(start):
+        return FLOWS
     if squeezed.startswith(b"{") and b'"jsonrpc"' in squeezed:
         return "a log of JSON-RPC messages"
     if squeezed.startswith((b"{", b"[")):

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from mcpsniff.capture.codec import LATEST, MalformedError, NewerVersionError, decode_header, decode_row, load
-from mcpsniff.capture.foreign import LOOK, looks_like
+from mcpsniff.capture.foreign import IMPORTABLE, LOOK, looks_like
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.records import CHUNK, FORMAT_VERSION, GAP, Header, Record
 from mcpsniff.errors import CaptureError
@@ -251,7 +251,9 @@ def _checked(line: bytes) -> bytes:
 
 
 def _foreign(path: str, start: bytes) -> str:
-    return f"{shown(path)}, line 1: not a capture, it looks like {looks_like(start)}"
+    kind = looks_like(start)
+    hint = f"; mcpsniff import {shown(path)} makes a capture of it" if kind in IMPORTABLE else ""
+    return f"{shown(path)}, line 1: not a capture, it looks like {kind}{hint}"
 
 
 def _tail(line: bytes) -> Record | None:

@@ -95,7 +95,11 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
         (
             Field("bytes", "count", False, "how many"),
             Field(
-                "why", "text", False, "`queue` or `disk`: it was slower than the traffic, or refused; `limit`; `secret`"
+                "why",
+                "text",
+                False,
+                "`queue` or `disk`: it was slower than the traffic, or refused; `limit`; `secret`; `internal`: a bug "
+                "of ours; `source`: the file that was imported does not have them",
             ),
         ),
     ),

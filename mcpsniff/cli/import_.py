@@ -1,0 +1,113 @@
+"""`mcpsniff import`: MCP over HTTP that another program has kept, as a capture."""
+
+import os
+import time
+from typing import Final
+
+import click
+
+from mcpsniff import __version__
+from mcpsniff.capture.labels import shown
+from mcpsniff.capture.salt import store_salt
+from mcpsniff.capture.store import new_capture_file, safe_label
+from mcpsniff.capture.writer import CaptureWriter, new_run_id, rfc3339
+from mcpsniff.cli.output import note
+from mcpsniff.errors import CaptureError
+from mcpsniff.importers import Account, read_exchanges
+from mcpsniff.importers.chosen import mcp_of
+from mcpsniff.importers.records import Entry, Imported, records_of
+from mcpsniff.proxy.mask import Masker
+from mcpsniff.transcript.units import count
+
+NOTHING: Final = 1
+"""The exit status when there is nothing to import."""
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=str))
+@click.option("-o", "--output", metavar="CAPTURE", help="Write the capture to this file.")
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    help="Write the capture into this folder (default: where captures are written).",
+)
+@click.option("--label", metavar="NAME", help="Call the capture by this name (default: from the name of FILE).")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Take every HTTP exchange. Otherwise only MCP, and OAuth that belongs to it.",
+)
+@click.option("--keep-secrets", is_flag=True, help="Take secrets over as they are; otherwise they are masked.")
+@click.option("--quiet", is_flag=True, help="Say only what cannot be read.")
+def command(
+    *,
+    file: str,
+    output: str | None,
+    directory: str | None,
+    label: str | None,
+    everything: bool,
+    keep_secrets: bool,
+    quiet: bool,
+) -> int:
+    """Make a capture of the MCP over HTTP that another program has kept.
+
+    FILE is a flow file of mitmproxy (mitmdump -w FILE), or a HAR file of a browser, mitmproxy, Charles and others. What
+    such a file lacks is said: bodies that were streamed, times of the events on a stream.
+
+    Exit status: 0; 1 if there is no MCP in FILE; 3 if something in it cannot be read. What can be read is imported.
+    """
+    account = Account()
+    kind, exchanges = read_exchanges(file, account)
+    chosen = exchanges if everything else mcp_of(exchanges)
+    for bad in account.bad:
+        note(f"{shown(file)}: {bad}")
+    failed = CaptureError.exit_status if account.bad else 0
+    if not chosen:
+        said = f"{shown(file)}, {kind}, has {count(len(exchanges), 'HTTP exchange')}, none of them MCP"
+        if not failed or exchanges:
+            note(said if not exchanges or everything else f"{said} (--all takes them all)")
+        return failed or NOTHING
+    imported = records_of(chosen, account)
+    if label is None:
+        label = os.path.basename(file).rpartition(".")[0] or os.path.basename(file)
+    path = _write(imported, file, output, directory, safe_label(label), keep_secrets=keep_secrets)
+    if not quiet:
+        for remark in account.remarks:
+            note(remark)
+        of_all = "" if len(chosen) == len(exchanges) else f" of {len(exchanges):,}"
+        click.echo(f"{count(len(chosen), 'HTTP exchange')}{of_all} from {shown(file)}: {shown(path)}")
+    return failed
+
+
+def _write(
+    imported: Imported, file: str, output: str | None, directory: str | None, label: str, *, keep_secrets: bool
+) -> str:
+    """Write the capture; return where it is. Raises CaptureError."""
+    started = imported.started * 1000
+    descriptor, path = new_capture_file(directory, output, label, (), warn=note, now=imported.started / 1_000_000)
+    header = {
+        "run": new_run_id(time.time_ns() // 1_000_000),
+        "started": rfc3339(started),
+        "transport": "forward",
+        "label": label,
+        "imported": os.path.abspath(file),
+        "by": f"mcpsniff {__version__}",
+    }
+    writer = CaptureWriter(descriptor, path, header)
+    try:
+        entries = imported.entries if keep_secrets else _masked(imported.entries, directory)
+        if writer.append(entries) < len(entries):
+            failure = writer.failure
+            why = (isinstance(failure, OSError) and failure.strerror) or failure
+            os.unlink(path)
+            raise CaptureError(f"cannot write {shown(path)}: {why}")
+    finally:
+        writer.close()
+    return path
+
+
+def _masked(entries: list[Entry], directory: str | None) -> list[Entry]:
+    masker = Masker(lambda: store_salt(directory, note))
+    return masker(entries) + masker.finish()

@@ -1,0 +1,159 @@
+"""HAR as other programs write it, entry by entry."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from mcpsniff.importers import Account, Heard
+from mcpsniff.importers.har import read_har
+
+ENTRY: dict[str, Any] = {
+    "startedDateTime": "2026-11-30T10:00:00.000+01:00",
+    "time": 60,
+    "request": {
+        "method": "POST",
+        "url": "https://mcp.example:8443/mcp?a=1#x",
+        "httpVersion": "h2",
+        "headers": [{"name": ":authority", "value": "mcp.example:8443"}, {"name": "Accept", "value": "*/*"}],
+        "postData": {"mimeType": "application/json", "text": '{"jsonrpc":"2.0","id":1,"method":"ping"}'},
+    },
+    "response": {
+        "status": 200,
+        "statusText": "",
+        "httpVersion": "h2",
+        "headers": [{"name": "content-type", "value": "application/json"}, {"name": "content-encoding", "value": "br"}],
+        "content": {"size": 3, "mimeType": "application/json", "text": "{é}"},
+    },
+    "timings": {"blocked": 1, "dns": -1, "connect": 2, "ssl": 2, "send": 3, "wait": 40, "receive": 14},
+    "serverIPAddress": "[2001:db8::1]",
+    "connection": "77",
+}
+T = 1_796_029_200_000_000
+
+
+def changed(**members: Any) -> dict[str, Any]:
+    return {**ENTRY, **members}
+
+
+def read(*entries: Any) -> tuple[list[Heard], Account]:
+    account = Account()
+    log = {"log": {"version": "1.2", "entries": list(entries)}}
+    return list(read_har(b"\xef\xbb\xbf" + json.dumps(log).encode(), account)), account
+
+
+def test_an_entry_of_a_browser_says_what_the_wire_said() -> None:
+    [heard], account = read(ENTRY)
+    assert (heard.scheme, heard.authority) == ("https", "mcp.example:8443")
+    assert heard.server == "[2001:db8::1]:8443"
+    assert heard.request.start == "POST /mcp?a=1 HTTP/2.0"
+    assert heard.request.headers == [("Accept", "*/*")]
+    assert heard.response is not None
+    assert heard.response.start == "HTTP/2.0 200"
+    assert heard.response.headers == [("content-type", "application/json")]
+    assert heard.response.coding == "br"
+    assert heard.response.body == "{é}".encode()
+    assert (heard.request.began - T, heard.request.ended) == (3_000, T + 6_000)
+    assert (heard.response.began - T, heard.response.ended) == (46_000, T + 60_000)
+    assert account == Account()
+
+
+def test_bodies_in_base64_and_forms_that_are_lists_become_bytes() -> None:
+    content = {"text": base64.b64encode(b"\x00\xff").decode(), "encoding": "base64"}
+    form = {"mimeType": "application/x-www-form-urlencoded", "params": [{"name": "a", "value": "b c"}, {"name": "d"}]}
+    [heard], _ = read(
+        changed(response={**ENTRY["response"], "content": content}, request={**ENTRY["request"], "postData": form})
+    )
+    assert heard.response is not None
+    assert (heard.request.body, heard.response.body) == (b"a=b+c&d=", b"\x00\xff")
+
+
+def test_entries_that_share_a_connection_say_so_and_others_do_not() -> None:
+    heard, _ = read(ENTRY, ENTRY, changed(connection=""), changed(connection=""))
+    names = [one.connection for one in heard]
+    assert names[0] == names[1]
+    assert len(set(names)) == 3
+
+
+def test_a_failed_request_has_no_response_and_says_who_gave_up() -> None:
+    nothing = {"status": 0, "headers": [], "content": {}, "_error": "net::ERR_ABORTED"}
+    refused = {**nothing, "_error": "net::ERR_CONNECTION_REFUSED"}
+    heard, _ = read(changed(response=nothing), changed(response=refused))
+    assert [(one.response, one.broken_by) for one in heard] == [(None, "client"), (None, "server")]
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_a_success_without_its_body_is_known_to_lack_it(text: str | None) -> None:
+    content = {"size": 0} if text is None else {"size": 0, "text": text}
+    [heard], _ = read(changed(response={**ENTRY["response"], "content": content}))
+    assert heard.response is not None
+    assert heard.response.body is None
+
+
+def test_the_events_that_chromium_lists_are_a_stream_again_with_their_times() -> None:
+    stream = {
+        **ENTRY["response"],
+        "headers": [{"name": "content-type", "value": "text/event-stream"}],
+        "content": {"size": 0},
+    }
+    events = [
+        {"time": T / 1e6 + 0.5, "eventName": "endpoint", "eventId": "", "data": "/messages?id=1"},
+        {"time": T / 1e6 + 1.5, "eventName": "message", "eventId": "e1", "data": '{"jsonrpc":\n"2.0"}'},
+    ]
+    [heard], account = read(changed(response=stream, _eventSourceMessages=events))
+    assert heard.response is not None
+    assert heard.response.pieces == [
+        (T + 500_000, b"event: endpoint\ndata: /messages?id=1\n\n"),
+        (T + 1_500_000, b'id: e1\ndata: {"jsonrpc":\ndata: "2.0"}\n\n'),
+    ]
+    assert "put together from the list of its events" in account.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (3, "the entry is missing, or no object"),
+        ({}, '"request" is missing'),
+        (changed(request={"method": "GET"}), '"url" is missing, or no text'),
+        (changed(request={"method": 1, "url": "https://a/"}), '"method" is missing, or no text'),
+        (changed(request={"method": "GET", "url": "https://a:x/"}), '"url": Port could not be cast'),
+        (changed(request={"method": "GET", "url": "https://[x/"}), '"url": Invalid IPv6 URL'),
+        (changed(startedDateTime="yesterday"), "\"startedDateTime\" is no time: 'yesterday'"),
+        (changed(startedDateTime=None), '"startedDateTime" is missing'),
+        (changed(response=[]), '"response" is missing, or no object'),
+        (changed(response={"status": 200, "headers": {}}), '"headers" of "response" is no list'),
+        (changed(response={"status": 200, "headers": [1]}), 'one of the "headers" of "response" has no name and value'),
+        (
+            changed(response={"status": 200, "content": {"encoding": "base64", "text": "x"}}),
+            "its content is said to be base64, and is not",
+        ),
+    ],
+)
+def test_a_broken_entry_is_named_and_the_others_are_read(entry: Any, words: str) -> None:
+    heard, account = read(ENTRY, entry, ENTRY)
+    assert [one.place for one in heard] == ["entry 1", "entry 3"]
+    assert len(account.bad) == 1
+    assert account.bad[0].startswith("entry 2 cannot be read: ")
+    assert words in account.bad[0]
+
+
+def test_numbers_texts_and_times_of_any_kind_are_no_bug() -> None:
+    odd: list[Any] = [None, -1, 1e300, "x", [], {}, True, "\ud800", 10**30]
+    for one in odd:
+        heard, _ = read(
+            changed(
+                time=one,
+                timings={"send": one, "wait": one},
+                connection=one,
+                serverIPAddress=one,
+                _eventSourceMessages=[one, {"time": one, "data": one}],
+                response={"status": one, "statusText": one, "httpVersion": one, "content": {"size": one, "text": one}},
+            )
+        )
+        assert len(heard) == 1
+
+
+def test_websockets_are_counted_and_left_out() -> None:
+    heard, account = read(changed(request={"method": "GET", "url": "wss://a/"}))
+    assert (heard, account.others) == ([], 1)

@@ -1,0 +1,186 @@
+"""`mcpsniff import` from the command line, on both kinds of files."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from mitmproxy.addons.savehar import SaveHar
+
+from mcpsniff.capture.reader import open_capture
+from mcpsniff.cli.main import run
+from tests.importers.talk import SECRET, SESSION, broken_by, decoded, flow, flow_file, page, said, session
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MCPSNIFF_DIR", str(tmp_path / "captures"))
+    return tmp_path
+
+
+def as_file(folder: Path, kind: str, flows: list) -> str:
+    path = folder / f"seen.{kind}"
+    path.write_bytes(flow_file(flows) if kind == "flows" else json.dumps(SaveHar().make_har(flows)).encode())
+    return str(path)
+
+
+def imported(folder: Path) -> str:
+    found = list((folder / "captures").glob("*.mcpcap"))
+    assert len(found) == 1
+    return str(found[0])
+
+
+@pytest.mark.parametrize("kind", ["flows", "har"])
+def test_a_session_is_there_as_it_was_said(folder: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["import", as_file(folder, kind, [*session(), page()])]) == 0
+    out = capsys.readouterr().out
+    path = imported(folder)
+    assert out.startswith("5 HTTP exchanges of 6 from ")
+    assert path in out
+    messages, exchanges, findings = decoded(path)
+    assert [(one.direction, one.kind, one.method) for one in messages] == [
+        ("c2s", "request", "initialize"),
+        ("s2c", "response", None),
+        ("c2s", "notification", "notifications/initialized"),
+        ("s2c", "request", "ping"),
+        ("c2s", "response", None),
+        ("c2s", "request", "tools/list"),
+        ("s2c", "response", None),
+    ]
+    assert {(one.method, one.state) for one in exchanges} == {
+        ("initialize", "answered"),
+        ("ping", "answered"),
+        ("tools/list", "answered"),
+    }
+    assert findings == []
+    assert [one.latency_us for one in exchanges if one.method == "tools/list"] == [190_000]
+
+
+@pytest.mark.parametrize("kind", ["flows", "har"])
+def test_times_name_label_and_mode_are_those_of_the_session(folder: Path, kind: str) -> None:
+    run(["import", as_file(folder, kind, session())])
+    path = imported(folder)
+    header = open_capture(path).header
+    assert header.started == "2026-09-21T14:13:20.000000Z"
+    assert (header.transport, header.label) == ("forward", "seen")
+    assert os.path.basename(path).startswith("seen-20260921T141320.000Z-")
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    records = list(open_capture(path).records())
+    asked = next(one for one in records if one.kind == "open")
+    assert asked.body["meta"]["start"] == "POST /mcp HTTP/1.1"
+    assert (asked.body["meta"]["scheme"], asked.body["meta"]["authority"]) == ("https", "mcp.example")
+    assert [one.t for one in records if one.kind == "open" and one.body["dir"] == "c2s"] == [
+        0, 1_000_000, 2_000_000, 3_000_000, 4_000_000,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["flows", "har"])
+def test_secrets_are_masked_unless_they_are_asked_for(folder: Path, kind: str) -> None:
+    source = as_file(folder, kind, session())
+    run(["import", source, "-o", str(folder / "masked.mcpcap")])
+    run(["import", source, "--keep-secrets", "-o", str(folder / "whole.mcpcap")])
+    assert SECRET not in (folder / "masked.mcpcap").read_text()
+    assert SECRET in (folder / "whole.mcpcap").read_text()
+    assert SESSION in (folder / "masked.mcpcap").read_text()
+
+
+@pytest.mark.parametrize("kind", ["flows", "har"])
+def test_a_file_without_mcp_makes_no_capture_unless_all_is_wanted(
+    folder: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = flow(1, said(id=1, method="eth_blockNumber"), said(id=1, result="0x1"), url="https://chain.example/")
+    source = as_file(folder, kind, [page(), other])
+    assert run(["import", source]) == 1
+    assert "has 2 HTTP exchanges, none of them MCP (--all takes them all)" in capsys.readouterr().err
+    assert not (folder / "captures").exists()
+    assert run(["import", source, "--all"]) == 0
+    assert "/index.html" in Path(imported(folder)).read_text()
+
+
+@pytest.mark.parametrize("kind", ["flows", "har"])
+def test_a_body_that_was_streamed_is_admitted_and_nobody_is_blamed(
+    folder: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flows = session()
+    assert flows[3].response is not None
+    flows[3].response.data.content = None
+    assert run(["import", as_file(folder, kind, flows)]) == 0
+    assert "does not have 1 body of these messages" in capsys.readouterr().err
+    _, _, findings = decoded(imported(folder))
+    assert [one.code for one in findings] == ["MCP902"]
+    assert "the file that was imported does not have them" in findings[0].text
+
+
+def test_a_response_that_broke_off_says_who_did_it(folder: Path) -> None:
+    flows = session()
+    flows[3] = broken_by(flows[3], "server disconnected")
+    run(["import", as_file(folder, "flows", flows)])
+    closes = [one.body for one in open_capture(imported(folder)).records() if one.kind == "close"]
+    assert {"how": "reset", "error": "server disconnected"} in closes
+
+
+def test_flows_before_the_place_where_a_file_breaks_are_imported(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flows = session()
+    whole, third = flow_file(flows), len(flow_file(flows[:2]))
+    path = folder / "cut.flows"
+    path.write_bytes(whole[: third + 20])
+    assert run(["import", str(path)]) == 3
+    said_of_it = capsys.readouterr()
+    assert f"flow 3 at byte {third:,} cannot be read: the file ends in the middle of it" in said_of_it.err
+    assert said_of_it.out.startswith("2 HTTP exchanges from")
+    assert len(decoded(imported(folder))[0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "it is empty"),
+        (b"\x89PNG\r\n\x1a\n", "it looks like a PNG picture"),
+        (b'{"log": {"entries": [\n{"request"', "line 2, column 11: not JSON"),
+        (b'{"log": {"entries": 3}}', 'no list "entries" in "log"'),
+        (b'{"log": "\xff"}', "byte 9: it is not UTF-8"),
+        (b'{"a":' * 100_000, "nested too deep"),
+        (b"999999999999:", "flow 1 at byte 0 cannot be read"),
+        (b"3:abc,", "flow 1 at byte 0 cannot be read: it is no flow of mitmproxy"),
+        (b"12abc", "flow 1 at byte 0 cannot be read: it is no flow of mitmproxy"),
+        (b"5:1:a,}" * 3, "flow 1 at byte 0 cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_place(
+    folder: Path, data: bytes, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / "seen.bin"
+    path.write_bytes(data)
+    assert run(["import", str(path)]) == 3
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert "seen.bin" in shown
+    assert shown.count("\n") == 1
+    assert not (folder / "captures").exists()
+
+
+def test_a_missing_file_and_a_capture_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["import", str(folder / "none.har")]) == 3
+    assert "No such file or directory" in capsys.readouterr().err
+    run(["import", as_file(folder, "flows", session()), "-o", str(folder / "c.mcpcap")])
+    assert run(["import", str(folder / "c.mcpcap")]) == 3
+    assert "is a capture of mcpsniff already" in capsys.readouterr().err
+
+
+def test_no_cut_of_a_flow_file_and_no_odd_byte_in_it_is_a_bug(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = flow_file(session()[:1])
+    path = folder / "odd.flows"
+    for at in range(1, len(whole), 97):
+        for data in (whole[:at], whole[:at] + b"\xff" + whole[at + 1 :]):
+            path.write_bytes(data)
+            assert run(["import", str(path), "-o", str(folder / "odd.mcpcap")]) in (0, 1, 3)
+    assert "bug" not in capsys.readouterr().err
+
+
+def test_show_says_what_to_do_with_such_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in ("flows", "har"):
+        assert run(["show", as_file(folder, kind, session())]) == 3
+        assert f"mcpsniff import {folder}/seen.{kind} makes a capture of it" in capsys.readouterr().err
