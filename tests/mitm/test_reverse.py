@@ -145,6 +145,18 @@ def test_a_refused_certificate_is_named_and_what_to_pass(
     assert [what["by"] for _, kind, _, what in capture.records if kind == "rewrite"] == ["mcpsniff"] * 2
 
 
+def test_the_servers_own_certificate_may_be_passed(tmp_path: Path) -> None:
+    with secured(tmp_path, echo, trusts=False) as it:
+        own = tmp_path / "own.pem"
+        pem = (tmp_path / "server.pem").read_text()
+        own.write_text(pem[pem.index("-----BEGIN CERT") :].partition("-----END CERTIFICATE-----")[0] + END)
+        with Relay(tmp_path / "own", it.terminator.url, "--upstream-ca", str(own)) as relay:
+            assert relay.ask(post(PING))[1] == PING
+
+
+END = "-----END CERTIFICATE-----\n"
+
+
 def test_any_certificate_is_trusted_if_that_is_asked_for(tmp_path: Path) -> None:
     with secured(tmp_path, echo, "--insecure", trusts=False) as it:
         assert it.relay.ask(post(PING))[1] == PING

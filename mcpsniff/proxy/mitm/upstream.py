@@ -87,6 +87,8 @@ class UpstreamTls(TlsConfig):
         store = context.get_cert_store()
         if store is None:
             return
+        if self._authorities is not None:  # which may be the server's own certificate, that an unknown CA has issued
+            store.set_flags(crypto.X509StoreFlags.PARTIAL_CHAIN)
         known = ssl.get_default_verify_paths()
         for file, folder in ((known.cafile, known.capath), (self._authorities, None)):
             if file or folder:
