@@ -17,6 +17,7 @@ from mcpsniff.errors import McpsniffError, UsageError
 COMMANDS: Final = {
     "stdio": ("mcpsniff.cli.stdio", "Run an MCP server and record what it and its client say."),
     "http": ("mcpsniff.cli.http", "Stand in front of an MCP server that speaks HTTP, and record what is said."),
+    "run": ("mcpsniff.cli.run", "Run an MCP client, and record what it says over HTTP, TLS too."),
     "show": ("mcpsniff.cli.show", "Show what was said, as text, Markdown, HTML or JSON."),
     "tail": ("mcpsniff.cli.tail", "Show what is said while it is said."),
     "list": ("mcpsniff.cli.list_", "List the captures."),

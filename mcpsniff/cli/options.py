@@ -162,22 +162,33 @@ HTTP: "Final" = (
 )
 """The options of `mcpsniff http`."""
 
-RUN: "Final" = (
+ONLY: "Final" = Option(
+    ("--only",),
+    "HOST",
+    "Look only into what goes to HOST (*.HOST: to any host below it; HOST:PORT: to that port); all else passes without"
+    " being decrypted. May be given several times.",
+    is_repeated=True,
+)
+"""Common to forward and run."""
+
+FORWARD: "Final" = (
     *RECORDING,
     Option(
-        ("--only",),
-        "HOST",
-        "Look only into what goes to HOST, and below it (*.HOST); all else passes without being decrypted.",
-        is_repeated=True,
+        ("--listen",),
+        "HOST:PORT",
+        "Where to listen (default: 127.0.0.1 and a free port). Any other interface than loopback is open to others.",
     ),
-    Option(
-        ("--upstream-ca",),
-        "FILE",
-        "Trust the authorities in this PEM file too when connecting to servers. Those that the environment names for"
-        " the client (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS and the like) are trusted in any case.",
-    ),
-    Option(("--insecure",), None, "Do not verify the certificates of servers.", False, bool),
+    ONLY,
+    Option(("--all",), None, "Record what is no MCP, too: everything that HTTP carries.", False, bool),
+    *[
+        option
+        for option in HTTP
+        if option.name in {"insecure", "upstream_ca", "rotate_size", "rotate_every", "max_size"}
+    ],
 )
+"""The options of `mcpsniff forward`."""
+
+RUN: "Final" = tuple([option for option in FORWARD if option.name not in {"listen", "all"}])
 """The options of `mcpsniff run`."""
 
 HELP: "Final" = ("-h", "--help")

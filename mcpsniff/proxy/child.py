@@ -66,7 +66,7 @@ class Child:
         """
         start = _start_ignoring if child_ignored else _start
         try:
-            self.pid = _as_a_shell_would(command, lambda words: start(words, pipes.theirs))
+            self.pid = as_a_shell_would(command, lambda words: start(words, pipes.theirs))
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in LACK:
                 raise
@@ -124,7 +124,7 @@ def run_instead(command: "Sequence[str]", *, child_ignored: bool = False) -> "No
     if child_ignored:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        _as_a_shell_would(command, _become)
+        as_a_shell_would(command, _become)
     except (OSError, ValueError) as error:
         from mcpsniff.proxy.command import start_error
 
@@ -136,7 +136,7 @@ def _become(words: "list[str]") -> "NoReturn":
     os.execvpe(words[0], words, inherited_environment())  # noqa: S606
 
 
-def _as_a_shell_would(command: "Sequence[str]", start: "Callable[[list[str]], int]") -> int:
+def as_a_shell_would(command: "Sequence[str]", start: "Callable[[list[str]], int]") -> int:
     """Start the command; if the system finds that it is no program (a script without ``#!``), have a shell run it."""
     try:
         return start(list(command))

@@ -191,7 +191,7 @@ def write_transcript(capture: str) -> int | None:
     streams = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     try:
         return os.posix_spawnp(
-            "nice", ["nice", "-n", "10", *command], environment, file_actions=streams, setsid=True, setsigdef=()
+            "nice", ["nice", "-n", "10", *command], environment, file_actions=streams, setsid=True, setsigmask=()
         )
     except (OSError, NotImplementedError) as error:
         say(f"no transcript: {error}")

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,10 @@ class Outcome:
     failed: str
 
 
-def hold(client: str, plans: list[Plan]) -> list[Outcome]:
-    """Let one client hold its sessions; servers that it starts see its working folder."""
+def hold(client: str, plans: list[Plan], through: Sequence[str] = ()) -> list[Outcome]:
+    """Let one client hold its sessions; servers that it starts see its working folder. ``through`` is to start it."""
     done = subprocess.run(
-        list(map(str, CLIENTS[client])),
+        [*through, *map(str, CLIENTS[client])],
         cwd=REPO,
         input="".join(f"{plan.line()}\n" for plan in plans),
         capture_output=True,

@@ -1,0 +1,137 @@
+"""What `mcpsniff run` says at the end: what it saw, or why that may be nothing and what to do (cases B127, B129)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpsniff.proxy import client_advice
+from mcpsniff.proxy.client_node import heeds_proxies, node_of
+from tests.mitm.fake_run import Seen
+from tests.proxy.wrapped import environment
+
+
+def said(folder: Path, command: list[str], *options: str, env: dict[str, str] | None = None, **seen: Any) -> list[str]:
+    words = [sys.executable, "-m", "tests.mitm.fake_run", "--dir", str(folder / "c"), *options, "--", *command]
+    kept = {name: value for name, value in environment().items() if "PROXY" not in name.upper()}
+    done = subprocess.run(
+        words, capture_output=True, text=True, env={**kept, **(env or {}), "FAKE_SEEN": json.dumps(seen)}, timeout=60
+    )
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if not line.startswith("mcpsniff: ")] == []
+    return [line.removeprefix("mcpsniff: ") for line in lines]
+
+
+def program(folder: Path, name: str, script: str) -> Path:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_what_was_seen_and_where_it_is(tmp_path: Path) -> None:
+    lines = said(tmp_path, ["true"], connections=2, recorded=5, unrecorded=1, hosts=["a.test", "b.test", "a.test"])
+    assert lines[0].startswith("recording to ")
+    assert lines[1] == "saw 5 HTTP exchanges of MCP with a.test, b.test; 1 other exchange passed unrecorded"
+    assert lines[2].startswith("recorded in ")
+    assert lines[3].startswith("transcript in ")
+    assert len(lines) == 4
+    assert len(list((tmp_path / "c").glob("*.md"))) == 1
+
+
+def test_an_empty_capture_is_never_told_as_no_traffic(tmp_path: Path) -> None:
+    lines = said(tmp_path, ["true"])
+    assert lines[1].startswith("nothing is recorded: the client ran for 0.")
+    assert lines[1].endswith(" s and never used the proxy that it was given, so what it said is unknown")
+    whole = "\n".join(lines)
+    assert all(
+        way in whole for way in ("mcpsniff forward", "mcpsniff http URL", "mcpsniff stdio --", "running already")
+    )
+
+
+def test_nothing_of_mcp_among_what_passed(tmp_path: Path) -> None:
+    lines = said(tmp_path, ["true"], connections=3, unrecorded=7, others=[f"h{n}.test" for n in range(7)])
+    assert (
+        "made 3 connections through the proxy to h0.test, h1.test, h2.test, h3.test, h4.test and 2 more, " in lines[1]
+    )
+    assert lines[1].endswith("none with MCP in it")
+    assert not any("ignore" in line for line in lines)
+    lines = said(tmp_path, ["true"], "--only", "a.test", "--only", "b.test", connections=1, others=["c.test"])
+    assert lines[1].endswith("none with MCP to a.test or b.test (--only); it went to c.test")
+
+
+def test_a_client_that_refuses_our_certificate_is_named(tmp_path: Path) -> None:
+    seen = {"connections": 1, "refusals": [("mcp.test", "unknown ca"), ("mcp.test", "unknown ca")]}
+    lines = said(tmp_path, ["true"], **seen)
+    assert lines[1].startswith("the client refused mcpsniff's certificate for mcp.test (unknown ca): ")
+    assert "mcpsniff ca" in lines[1]
+    assert lines[2].startswith("nothing is recorded: ")
+    assert sum("refused" in line for line in lines) == 1
+    assert not any(line.startswith("- ") for line in lines)
+
+
+def test_quiet_says_only_what_is_amiss(tmp_path: Path) -> None:
+    assert said(tmp_path, ["true"], "--quiet", connections=1, recorded=1, hosts=["a.test"]) == []
+    (line,) = said(tmp_path, ["true"], "--quiet")
+    assert line.startswith("nothing is recorded: ")
+
+
+def test_a_proxy_of_the_users_that_is_not_used_is_named(tmp_path: Path) -> None:
+    lines = said(tmp_path, ["true"], env={"https_proxy": "http://corp:3128"})
+    assert lines[1] == "https_proxy of the environment is replaced: mcpsniff itself connects to servers directly"
+
+
+def test_what_is_shown_of_hosts_does_nothing_to_a_terminal() -> None:
+    seen = Seen(connections=1, others=["a\x1b[2J.test"], refusals=[("b\x1b[2J.test", "no\x07")])
+    text = client_advice.unseen(seen, [], 1) + "".join(client_advice.refused(seen))
+    assert text.isprintable()
+
+
+@pytest.mark.parametrize(("version", "old"), [("v20.20.2", True), ("v22.20.0", True), ("v22.21.0", False)])
+def test_an_old_node_is_named(tmp_path: Path, version: str, old: bool) -> None:
+    node = program(tmp_path, "node", f'[ "$1" = --version ] && echo {version}')
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for command in (["node", "client.mjs"], [str(node)], ["env", "A=1", "node"]):
+        (named,) = [line for line in said(tmp_path, command, env=env) if "Node.js" in line] or [""]
+        assert bool(named) == old
+        assert not old or f"{version[1:6]} ({node}), which ignores proxy settings" in named
+
+
+@pytest.mark.parametrize(
+    ("version", "heeds"),
+    [
+        ((18, 20), False),
+        ((20, 20), False),
+        ((22, 20), False),
+        ((22, 21), True),
+        ((23, 11), False),
+        ((24, 0), True),
+        ((25, 1), True),
+    ],
+)
+def test_which_versions_heed_proxies(version: tuple[int, int], heeds: bool) -> None:
+    assert heeds_proxies(version) is heeds
+
+
+def test_the_node_of_a_script_and_of_a_package_runner(tmp_path: Path) -> None:
+    node = program(tmp_path, "node", "exit 0")
+    program(tmp_path, "npx", "exit 0")
+    script = tmp_path / "claude"
+    script.write_text("#!/usr/bin/env node\n")
+    script.chmod(0o755)
+    env = {"PATH": str(tmp_path)}
+    assert node_of(["npx", "-y", "x"], env) == node_of(["claude"], env) == str(node)
+    assert node_of([str(script)], env) == str(node)
+    assert node_of(["sh", "-c", "node"], {"PATH": "/usr/bin:/bin"}) is None
+
+
+def test_a_node_that_does_not_answer_is_passed_over(tmp_path: Path) -> None:
+    program(tmp_path, "node", '[ -z "$1" ] || echo nonsense')
+    lines = said(tmp_path, ["node"], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert not any("Node.js" in line for line in lines)
+    assert any(line.startswith("nothing is recorded") for line in lines)
