@@ -1,0 +1,188 @@
+"""`mcpsniff run` as it is: clients on plain HTTP and TLS, those that do not trust it, and those that ignore it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from mcpsniff.proxy.client_trust import BUNDLES
+from tests.mitm.certificates import Authority
+from tests.mitm.terminator import Terminator
+from tests.proxy.wrapped import Captured, environment
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+
+ASK = """
+import ssl, sys, urllib.request
+for url in sys.argv[1:]:
+    request = urllib.request.Request(url, {data!r}, {{"Content-Type": "application/json"}})
+    try:
+        print(urllib.request.build_opener({direct}).open(request, timeout=20).read().decode())
+    except OSError as error:
+        print(error)
+"""
+DIRECT = "urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=ssl._create_unverified_context())"
+
+
+def client(data: bytes = PING, *, direct: bool = False) -> list[str]:
+    """A client in Python that posts to URLs and prints the answers."""
+    return [sys.executable, "-c", ASK.format(data=data, direct=DIRECT if direct else "")]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        answer = PONG if b"jsonrpc" in body else b'{"plain":"thing"}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@dataclass
+class Servers:
+    plain: str
+    secure: str
+    authority: Authority
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[Servers]:
+    """One that speaks plain HTTP, and the same behind TLS."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    authority = Authority(tmp_path)
+    with Terminator(server.server_port, str(authority.issue())) as terminator:
+        yield Servers(f"http://127.0.0.1:{server.server_port}/mcp", f"{terminator.url}/mcp", authority)
+    server.shutdown()
+    server.server_close()
+
+
+@dataclass
+class Ran:
+    out: list[str]
+    err: str
+    status: int
+    capture: Captured
+
+    @property
+    def asked(self) -> list[str]:
+        """Where the recorded requests went."""
+        opened = [body for _, kind, _, body in self.capture.records if kind == "open"]
+        return [
+            f"{body['meta']['scheme']}://{body['meta']['authority']}"
+            for body in opened
+            if body["kind"] == "http-request"
+        ]
+
+
+def ran(folder: Path, command: list[str], *options: str, **env: str) -> Ran:
+    set_here = {*BUNDLES, "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"}
+    kept = {
+        name: value for name, value in environment().items() if name not in set_here and "PROXY" not in name.upper()
+    }
+    words = [sys.executable, "-m", "mcpsniff", "run", "--no-transcript", "--dir", str(folder / "c"), *options, "--"]
+    done = subprocess.run([*words, *command], capture_output=True, text=True, env={**kept, **env}, timeout=100)
+    (path,) = (folder / "c").glob("*.mcpcap")
+    return Ran(done.stdout.splitlines(), done.stderr, done.returncode, Captured(path))
+
+
+def test_plain_and_tls_on_this_machine_are_seen_and_unchanged(tmp_path: Path, servers: Servers) -> None:
+    """The client trusts nothing but what mcpsniff run sets, and mcpsniff the server by --upstream-ca."""
+    run = ran(tmp_path, [*client(), servers.plain, servers.secure], "--upstream-ca", str(servers.authority.file))
+    assert (run.out, run.status) == ([PONG.decode()] * 2, 0)
+    assert "saw 2 HTTP exchanges of MCP with 127.0.0.1, localhost" in run.err
+    assert run.asked == [servers.plain.removesuffix("/mcp"), servers.secure.removesuffix("/mcp")]
+    assert run.capture.header["transport"] == "forward"
+    chunks = [body for _, kind, _, body in run.capture.records if kind == "chunk"]
+    assert chunks == [PING.decode(), PONG.decode()] * 2
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"])
+def test_an_authority_that_the_environment_names_is_trusted_by_mcpsniff(
+    tmp_path: Path, servers: Servers, name: str
+) -> None:
+    run = ran(tmp_path, [*client(), servers.secure], **{name: str(servers.authority.file)})
+    assert run.out == [PONG.decode()]
+    assert run.asked == [servers.secure.removesuffix("/mcp")]
+
+
+def test_what_is_no_mcp_passes_and_is_not_written_down(tmp_path: Path, servers: Servers) -> None:
+    run = ran(tmp_path, [*client(b"a secret"), servers.secure], "--upstream-ca", str(servers.authority.file))
+    assert run.out == ['{"plain":"thing"}']
+    assert run.asked == []
+    assert "secret" not in run.capture.path.read_text()
+    assert "nothing is recorded: " in run.err
+    assert "made 1 connection through the proxy to localhost, none with MCP in it" in run.err
+
+
+def test_hosts_besides_only_are_not_looked_into(tmp_path: Path, servers: Servers) -> None:
+    """The client then sees the server's own certificate, which it trusts by itself."""
+    run = ran(tmp_path, [*client(), servers.secure], "--only", "mcp.test", SSL_CERT_FILE=str(servers.authority.file))
+    assert run.out == [PONG.decode()]
+    assert run.asked == []
+    assert "none with MCP to mcp.test (--only); it went to localhost" in run.err
+
+
+def test_a_client_that_does_not_trust_us_is_named_with_its_alert(tmp_path: Path, servers: Servers) -> None:
+    command = ["env", "-u", "SSL_CERT_FILE", *client(), servers.secure]
+    run = ran(tmp_path, command, "--upstream-ca", str(servers.authority.file))
+    assert "certificate verify failed" in run.out[0]
+    assert "the client refused mcpsniff's certificate for localhost (unknown ca): " in run.err
+    assert "nothing is recorded: " in run.err
+    comments = [body["text"] for _, kind, _, body in run.capture.records if kind == "comment"]
+    assert any("unknown ca" in text for text in comments)
+
+
+def test_a_server_that_mcpsniff_does_not_trust_is_named(tmp_path: Path, servers: Servers) -> None:
+    run = ran(tmp_path, [*client(), servers.secure])
+    assert "502" in run.out[0]
+    assert f"the server {servers.secure.removesuffix('/mcp')} is not trusted: " in run.err
+    assert "--upstream-ca" in run.err
+
+
+def test_a_client_that_dials_directly_is_not_told_as_silent(tmp_path: Path, servers: Servers) -> None:
+    run = ran(tmp_path, [*client(direct=True), servers.secure])
+    assert run.out == [PONG.decode()]
+    assert "never used the proxy that it was given, so what it said is unknown" in run.err
+    assert "mcpsniff forward" in run.err
+    assert "mcpsniff http URL" in run.err
+
+
+def test_usage_errors_start_nothing(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    for words in (["--", ""], ["--nope", "--", "touch", str(mark)], ["--only", "a/b", "--", "touch", str(mark)], []):
+        done = subprocess.run(
+            [sys.executable, "-m", "mcpsniff", "run", *words],
+            capture_output=True,
+            text=True,
+            env=environment(MCPSNIFF_DIR=str(tmp_path / "c"), TMPDIR=str(tmp_path)),
+        )
+        assert done.returncode == 2, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_capture_can_be_shown(tmp_path: Path, servers: Servers) -> None:
+    run = ran(tmp_path, [*client(), servers.plain])
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpsniff", "show", str(run.capture.path), "--format", "json"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [event["state"] for event in events if event["type"] == "exchange"] == ["answered"]
