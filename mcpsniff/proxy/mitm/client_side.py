@@ -68,7 +68,7 @@ class ClientSide(Http1Server):
     """HTTP/1 with one client, which is told what ``desk`` says."""
 
     def __init__(self, context: Context, desk: Desk) -> None:
-        super().__init__(context)  # type: ignore[no-untyped-call]
+        super().__init__(context)
         self.buf: HeadBuffer = HeadBuffer()
         self._desk = desk
         self._has_body = False
@@ -176,7 +176,7 @@ class ReverseHttp(HttpLayer):
         client = self.context.client
         if isinstance(event, events.Start):
             self.connections[client] = ClientSide(self.context.fork(), self._desk)
-        yield from super()._handle_event(event)  # type: ignore[no-untyped-call]
+        yield from super()._handle_event(event)
         is_of_server = isinstance(event, events.ConnectionClosed) and event.connection is not client
         if is_of_server and not self.streams and client.state & ConnectionState.CAN_WRITE:
             # An idle connection that the server ends is over for the client, too, as it would be without us.

@@ -136,6 +136,8 @@ class Engine:
             addons = [*self._addons, _Manners(), self._proxy, NextLayer(), self.tls]
             master.addons.add(*addons)  # type: ignore[no-untyped-call]
             master.options.update(**self._options)  # type: ignore[no-untyped-call]
+            if not self.tls.has_clients:
+                self.tls.prepare()
             await self._proxy.setup_servers()
             for mode in self._modes:
                 instance = self._proxy.servers[mode]

@@ -10,8 +10,9 @@ from weakref import WeakSet
 
 from mitmproxy import ctx
 from mitmproxy.addons.tlsconfig import TlsConfig
-from mitmproxy.connection import Server
+from mitmproxy.connection import Client, Server
 from mitmproxy.net import tls as net_tls
+from mitmproxy.proxy.context import Context
 from mitmproxy.tls import TlsData
 from OpenSSL import SSL, crypto
 
@@ -54,12 +55,12 @@ class UpstreamTls(TlsConfig):
         self.refusals: OrderedDict[str, Refusal] = OrderedDict()
         """Why the certificate was refused, by the id of the connection to the server."""
         self._authorities = authorities
-        self._has_clients = has_clients
+        self.has_clients = has_clients
         self._prepared: WeakSet[SSL.Context] = WeakSet()
 
     def configure(self, updated: set[str]) -> None:
         """Read the options; mitmproxy's CA is left alone if no client needs it."""
-        if self._has_clients:
+        if self.has_clients:
             super().configure(updated)  # type: ignore[no-untyped-call]
 
     def tls_start_server(self, tls_start: TlsData) -> None:
@@ -81,6 +82,11 @@ class UpstreamTls(TlsConfig):
             return bool(ok)
 
         connection.set_verify(net_tls.Verify.VERIFY_PEER.value, judged)
+
+    def prepare(self) -> None:
+        """Read the authorities now: that takes a moment, for which the first request would wait."""
+        context = Context(Client(peername=("", 0), sockname=("", 0)), ctx.options)
+        self.tls_start_server(TlsData(Server(address=("localhost", 443)), context))
 
     def _extend(self, context: SSL.Context) -> None:
         """Let more than certifi's authorities be trusted; the context may be in use, its store may be extended."""
