@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "list": ("mcpsniff.cli.list_", "List the captures."),
     "prune": ("mcpsniff.cli.prune", "Remove captures by age or number."),
     "import": ("mcpsniff.cli.import_", "Make a capture of MCP that mitmproxy or a browser has kept."),
+    "addons": ("mcpsniff.cli.addons", "Tell where the addons for mitmproxy are."),
     "explain": ("mcpsniff.cli.explain", "Explain a finding: what is wrong, why it matters, what to do."),
     "demo": ("mcpsniff.cli.demo", "Record two short sessions with deliberate faults and show them."),
     "completion": ("mcpsniff.cli.completion", "Make the shell complete commands, options, labels and captures."),

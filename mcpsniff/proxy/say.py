@@ -3,9 +3,23 @@
 import os
 import select
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_elsewhere: "list[Callable[[str], object]]" = []
+
+
+def redirect(listener: "Callable[[str], object]") -> None:
+    """Let ``listener`` have each line from now on, from any thread: where stderr is another program's screen."""
+    _elsewhere[:] = [listener]
+
 
 def say(text: str) -> None:
     """Write one line on stderr, unless nobody takes it: a client that does not read its server's stderr is common."""
+    if _elsewhere:
+        _elsewhere[0](text)
+        return
     line = f"mcpsniff: {text}\n".encode("utf-8", "backslashreplace")
     poll = select.poll()
     poll.register(2, select.POLLOUT)

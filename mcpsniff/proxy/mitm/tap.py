@@ -166,6 +166,12 @@ class Tap:
         if exchange is not None:
             exchange.records.put("rewrite", RESPONSE, {**rewrite, "by": by})
 
+    def missed(self, flow: HTTPFlow, why: str, *, is_request: bool) -> None:
+        """A body passed that this was never given, since ``why``."""
+        exchange = self._open.get(flow.id)
+        if exchange is not None:
+            exchange.records.put("gap", REQUEST if is_request else RESPONSE, {"bytes": 0, "why": why})
+
     def stop(self) -> None:
         """Nothing more is carried, since mcpsniff ends."""
         for exchange in list(self._open.values()):
