@@ -46,15 +46,19 @@ class McpCapture:
         for name, kind, default, text in OPTIONS:
             loader.add_option(name, kind, default, text)
 
+    def configure(self, _updated: set[str]) -> None:
+        """Listen, before anything can pass; which is kept until it is known where to."""
+        if self._tap is None:
+            select = Select(Hosts(()), everything=ctx.options.mcp_all)
+            self._tap = Tap(self._recording.recorder, select)
+            self.addons.append(Guest(self._tap, select))
+
     def running(self) -> None:
-        """Begin to record."""
+        """Begin to write."""
         redirect(lambda text: logger.log(ALERT, "mcpsniff: %s", text))
         options = {name.removeprefix("mcp_"): getattr(ctx.options, name) for name, *_ in OPTIONS}
         self._options |= {**options, "no_transcript": not options["transcript"]}
         self._recording.start()
-        select = Select(Hosts(()), everything=ctx.options.mcp_all)
-        self._tap = Tap(self._recording.recorder, select)
-        self.addons.append(Guest(self._tap, select))
 
     def done(self) -> None:
         """Store what is left; a capture that nothing is in is removed."""

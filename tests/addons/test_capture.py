@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mcpsniff.capture.reader import open_capture
 from tests.addons.stock import Mitmdump
 from tests.importers.talk import INITIALIZE, RESULT, SECRET, SESSION, decoded, event, said
 from tests.proxy.relayed import EVENTS, JSON, Peer, Relay, Upstream, answer, chunk, get, post
@@ -171,3 +172,49 @@ def test_what_is_no_mcp_stays_out_and_an_empty_capture_is_removed(tmp_path: Path
             assert stock.stop() == 0
     (path,) = stock.folder.glob("all-*.mcpcap")
     assert '{\\"answer\\":42}' in path.read_text()
+
+
+OTHER_ADDON = """
+from mitmproxy import http
+
+def request(flow):
+    if flow.request.path == "/own":
+        flow.response = http.Response.make(200, b'{"jsonrpc":"2.0","id":1,"result":{}}', {"Content-Type": "text/json"})
+
+def responseheaders(flow):
+    if flow.request.path == "/streams":
+        flow.response.stream = lambda data: data.upper()
+
+def response(flow):
+    if flow.request.path == "/changes":
+        flow.response.content = b'{"changed":1}'
+"""
+
+
+def test_other_addons_go_on_working_and_what_they_take_away_is_admitted(tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(OTHER_ADDON)
+    said_so = said(id=1, result={})
+
+    def serve(peer: Peer) -> None:
+        while True:
+            peer.next_message()
+            peer.send(answer(said_so, JSON.decode().strip()))
+
+    asked = said(id=1, method="tools/list")
+    with Upstream(serve) as upstream, Mitmdump(tmp_path, upstream.url, "-s", str(other)) as stock:
+        got = []
+        for place in ("/own", "/streams", "/changes"):
+            with stock.connect() as peer:
+                peer.send(post(asked, *USUAL, target=place))
+                got.append(peer.next_message()[1])
+        assert stock.stop() == 0
+    assert got == [b'{"jsonrpc":"2.0","id":1,"result":{}}', said_so.upper(), b'{"changed":1}']
+    (path,) = stock.folder.glob("*.mcpcap")
+    records = list(open_capture(str(path)).records())
+    answers = {one.channel for one in records if one.kind == "open" and one.body["dir"] == "s2c"}
+    bodies = [one.body for one in records if one.kind == "chunk" and one.channel in answers]
+    assert bodies == [b'{"jsonrpc":"2.0","id":1,"result":{}}', said_so]
+    gaps = [one.body for one in records if one.kind == "gap"]
+    assert gaps == [{"bytes": 0, "why": "another addon let it stream"}]
+    assert sum(one.kind == "close" for one in records) == 6
