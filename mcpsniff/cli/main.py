@@ -17,6 +17,7 @@ from mcpsniff.errors import McpsniffError, UsageError
 COMMANDS: Final = {
     "stdio": ("mcpsniff.cli.stdio", "Run an MCP server and record what it and its client say."),
     "http": ("mcpsniff.cli.http", "Stand in front of an MCP server that speaks HTTP, and record what is said."),
+    "forward": ("mcpsniff.cli.forward", "Be an HTTP proxy for MCP clients, and record what is MCP, TLS too."),
     "run": ("mcpsniff.cli.run", "Run an MCP client, and record what it says over HTTP, TLS too."),
     "show": ("mcpsniff.cli.show", "Show what was said, as text, Markdown, HTML or JSON."),
     "tail": ("mcpsniff.cli.tail", "Show what is said while it is said."),
@@ -24,6 +25,7 @@ COMMANDS: Final = {
     "prune": ("mcpsniff.cli.prune", "Remove captures by age or number."),
     "import": ("mcpsniff.cli.import_", "Make a capture of MCP that mitmproxy or a browser has kept."),
     "addons": ("mcpsniff.cli.addons", "Tell where the addons for mitmproxy are."),
+    "ca": ("mcpsniff.cli.ca", "Tell where mcpsniff's certificate authority is, and how to trust it."),
     "explain": ("mcpsniff.cli.explain", "Explain a finding: what is wrong, why it matters, what to do."),
     "demo": ("mcpsniff.cli.demo", "Record two short sessions with deliberate faults and show them."),
     "completion": ("mcpsniff.cli.completion", "Make the shell complete commands, options, labels and captures."),

@@ -8,7 +8,6 @@ import errno
 import gc
 import os
 import select
-import signal
 import sys
 import time
 from _thread import stack_size
@@ -21,10 +20,11 @@ from mcpsniff.proxy.address import parse_listen, parse_upstreams
 from mcpsniff.proxy.listener import Listener
 from mcpsniff.proxy.recording import Recording
 from mcpsniff.proxy.say import say
+from mcpsniff.proxy.signals import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, Final
 
     from mcpsniff.proxy.address import Upstream
@@ -44,7 +44,6 @@ DESCRIPTORS: "Final" = 1 << 16
 """Descriptors that we ask for; a connection takes four."""
 SHORTAGE: "Final" = 0.1
 """Seconds until connections are accepted again when the system had no room for one."""
-_ENDING: "Final" = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
@@ -54,7 +53,7 @@ def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
     cannot be served so.
     """
     listeners = _listeners(words, options)
-    signals = _Signals()
+    signals = Signals()
     status = os.EX_SOFTWARE
     try:
         session = _Session(listeners, options, signals)
@@ -69,7 +68,7 @@ def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
 class _Session:
     """All listeners, their captures, and the live view of these."""
 
-    def __init__(self, listeners: "list[Served]", options: "Mapping[str, Any]", signals: "_Signals") -> None:
+    def __init__(self, listeners: "list[Served]", options: "Mapping[str, Any]", signals: Signals) -> None:
         self._listeners = listeners
         self._signals = signals
         self._view: LiveView | None = None
@@ -157,57 +156,6 @@ class _Session:
         labels = [listener.upstream.label for listener in self._listeners]
         recordings = dict(zip(labels, self._recordings, strict=True))
         account_for(recordings, self._signals.wait, began + PATIENCE, quiet=self._quiet)
-
-
-class _Signals:
-    """Signals that ask for the end, and the ends of child processes, as bytes of a pipe."""
-
-    def __init__(self) -> None:
-        self.descriptor, writing = os.pipe()
-        os.set_blocking(self.descriptor, False)
-        os.set_blocking(writing, False)
-        self._is_urgent = False
-        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, _noticed)
-        self.are_noticed()
-
-    def arrived(self) -> bool:
-        """Read what has come; return True if a signal that asks for the end is among it."""
-        try:
-            return bool(set(os.read(self.descriptor, 4096)) & set(_ENDING))
-        except BlockingIOError:
-            return False
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for at most so long; return True, at once from then on, if one came in this or an earlier wait."""
-        if not self._is_urgent:
-            poll = select.poll()
-            poll.register(self.descriptor, select.POLLIN)
-            self._is_urgent = bool(poll.poll(seconds * 1000)) and self.arrived()
-        return self._is_urgent
-
-    def are_noticed(self) -> None:
-        """A signal that asks for the end is told by `arrived` and `wait`."""
-        self._handle(_noticed)
-
-    def leave_at_once(self) -> None:
-        """From now on a signal that asks for the end ends the process, whatever it is doing."""
-        self._handle(_leave)
-
-    def _handle(self, handler: "Callable[[int, object], None]") -> None:
-        """Let ``handler`` have them, but for those that were ignored when we were started."""
-        for number in _ENDING:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, handler)
-
-
-def _noticed(_number: int, _frame: object) -> None:
-    """Handle a signal: that its number went into the pipe is enough."""
-
-
-def _leave(number: int, _frame: object) -> None:
-    """Handle a signal that comes once more while what was said is stored."""
-    os._exit(128 + number)
 
 
 def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Served]":

@@ -116,8 +116,11 @@ class ForwardSession:
         self.recording.start(listen=url)
         return url
 
-    def finish(self) -> Seen:
-        """Let what goes on come to a rest, end it, store the rest, and tell what was seen."""
+    def finish(self, wait: Callable[[float], object] = time.sleep) -> Seen:
+        """Let what goes on come to a rest, end it, store the rest, and tell what was seen.
+
+        ``wait`` waits for so many seconds or less, and returns True if nobody wants to wait any longer.
+        """
         self._engine.stop_listening()
         until = time.monotonic() + DRAIN
         still_since, progress = time.monotonic(), -1
@@ -126,9 +129,14 @@ class ForwardSession:
                 still_since, progress = time.monotonic(), self._tap.progress
             if not self._tap.is_waiting and time.monotonic() - still_since > REST:
                 break
-            time.sleep(0.02)
+            if wait(0.02):
+                break
         self._engine.call(self._tap.stop)
         self._engine.stop()
+        if not self._tap.kept:
+            through = "no MCP came through the proxy" if self._watch.connections else "no client used the proxy"
+            text = f"nothing is recorded: {through}; what was said past it is unknown"
+            self.recording.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
         self.recording.finish()
         kept = list(self._select.kept)
         others = [host for host in self._select.passed if host not in self._select.kept]

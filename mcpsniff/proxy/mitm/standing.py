@@ -1,0 +1,97 @@
+"""`mcpsniff forward`: a forward proxy that stands until a signal ends it, with a live view of what it records."""
+
+import os
+import select
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from mcpsniff.capture.labels import shown
+from mcpsniff.proxy.address import parse_listen
+from mcpsniff.proxy.liveview import LiveView
+from mcpsniff.proxy.mitm.forward import ForwardSession, Seen
+from mcpsniff.proxy.remains import PATIENCE, account_for
+from mcpsniff.proxy.say import say
+from mcpsniff.proxy.signals import Signals
+
+LABEL: Final = "forward"
+"""What the capture is called unless it is said otherwise."""
+NAMED: Final = 5
+"""Hosts that are named at the end."""
+
+
+def stand(options: Mapping[str, Any]) -> int:
+    """Serve until a signal ends it; then this process ends, with status 0.
+
+    ``options`` holds the values of `mcpsniff.cli.options.FORWARD`. Raises McpsniffError, before anything was begun, if
+    that cannot be served.
+    """
+    listen = ("127.0.0.1", 0) if options["listen"] is None else parse_listen(options["listen"])
+    label = options["label"] or LABEL
+    session = ForwardSession(
+        options, listen=listen, only=options["only"], everything=options["all"], label=label, tell=say
+    )
+    signals = Signals()
+    url = session.start()
+    status = os.EX_SOFTWARE
+    try:
+        _serve(session, url, options, signals)
+        status = os.EX_OK
+    except Exception as error:  # noqa: BLE001 - a bug of ours: no traceback reaches the user
+        say(f"internal error: {error!r}")
+    finally:
+        os._exit(status)
+
+
+def _serve(session: ForwardSession, url: str, options: Mapping[str, Any], signals: Signals) -> None:
+    quiet, recording = options["quiet"], session.recording
+    _announce(session, url, quiet=quiet)
+    view = None if quiet or recording.path is None else LiveView([recording.path])
+    poll = select.poll()
+    poll.register(signals.descriptor, select.POLLIN)
+    while True:
+        poll.poll()
+        if signals.arrived():
+            break
+        if view is not None:
+            view.look()
+    began = time.monotonic()
+    seen = session.finish(signals.wait)
+    signals.are_noticed()
+    if view is not None:
+        view.finish(signals.wait)
+    if not quiet:
+        say(summary(seen))
+    label = options["label"] or LABEL
+    account_for({label: recording}, signals.wait, began + PATIENCE, quiet=quiet)
+
+
+def _announce(session: ForwardSession, url: str, *, quiet: bool) -> None:
+    """Tell where the proxy is and what clients are to trust. Quietly the address alone, for a script."""
+    if quiet:
+        with suppress(OSError):
+            os.write(1, f"{url}\n".encode())
+        return
+    made = ", made just now" if session.authority.is_new else ""
+    say(f"the proxy is {url}: give it to the client, or set HTTP_PROXY and HTTPS_PROXY to it")
+    say(f"what it signs is to be trusted by the client: {shown(session.ca_path)}{made} (mcpsniff ca tells how)")
+    if session.listens_to_others:
+        say("warning: whoever reaches this machine can use that proxy, and be recorded")
+
+
+def summary(seen: Seen) -> str:
+    """Return the sentence about what passed."""
+    passed = f"{seen.unrecorded:,} other exchange{'s' * (seen.unrecorded != 1)} passed unrecorded"
+    if not seen.connections:
+        return "no client has used the proxy"
+    if not seen.recorded:
+        others = f" ({_named(seen.others)})" if seen.others else ""
+        return f"none of what passed was MCP: {passed}{others}; --all records everything"
+    what = f"recorded {seen.recorded:,} HTTP exchange{'s' * (seen.recorded != 1)} with {_named(seen.hosts)}"
+    return f"{what}; {passed}" if seen.unrecorded else what
+
+
+def _named(hosts: Sequence[str]) -> str:
+    names = ", ".join(map(shown, hosts[:NAMED]))
+    return names if len(hosts) <= NAMED else f"{names} and {len(hosts) - NAMED} more"
