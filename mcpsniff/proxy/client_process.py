@@ -53,6 +53,11 @@ class Signals:
         number = signal.sigwait(self._taken)  # which does not tell who sent it
         return number, number in BY_TERMINAL and _is_foreground()
 
+    def forget(self) -> None:
+        """Drop what waits: it was for the client."""
+        for number in self._taken & signal.sigpending():
+            signal.sigwait({number})
+
     def asks_for_the_end(self) -> int:
         """Return a waiting signal that asks for the end; 0 if there is none."""
         return next((number for number in _ENDING if number in signal.sigpending()), 0)
@@ -120,6 +125,7 @@ class Client:
                     self._send(number)
             elif number != signal.SIGCHLD and not by_terminal:
                 self._send(number)
+        self._signals.forget()
         assert self.status is not None
         if os.WIFSIGNALED(self.status):
             return 128 + os.WTERMSIG(self.status)

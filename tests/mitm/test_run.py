@@ -160,6 +160,8 @@ def test_a_client_that_dials_directly_is_not_told_as_silent(tmp_path: Path, serv
     assert "never used the proxy that it was given, so what it said is unknown" in run.err
     assert "mcpsniff forward" in run.err
     assert "mcpsniff http URL" in run.err
+    (comment,) = [body["text"] for _, kind, _, body in run.capture.records if kind == "comment"]
+    assert comment == "nothing is recorded: no client used the proxy; what was said past it is unknown"
 
 
 def test_usage_errors_start_nothing(tmp_path: Path) -> None:
