@@ -204,7 +204,8 @@ def test_a_client_that_does_not_stop_at_ctrl_z_goes_on(tmp_path: Path) -> None:
 def test_a_kill_of_ours_leaves_the_client_alone(tmp_path: Path) -> None:
     """It is the user's program, and may have something to save. Only its proxy is gone."""
     note = tmp_path / "pid"
-    with wrapped(tmp_path, "sh", "-c", f"echo $$ > {note}; read x; exit 0") as run:
+    command = ["sh", "-c", f"echo $$ > {note}; read x; exit 0"]
+    with Wrapped(tmp_path, command, program=FAKE, env=environment(TMPDIR=str(tmp_path))) as run:
         client = read_number(note)
         run.signal(signal.SIGKILL)
         assert run.wait() == 137
