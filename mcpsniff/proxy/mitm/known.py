@@ -80,7 +80,7 @@ class Known:
             return True
         if (is_server or origin in self._issuers) and method in _READ and is_document(path):
             return True
-        return origin in self._challenged and not self._issuers and method in FALLBACKS.get(path, ())
+        return origin in self._challenged and method in FALLBACKS.get(path, ())
 
     def learn(self, document: Any) -> None:
         """Take what a metadata document says: of a protected resource, or of an authorization server."""
