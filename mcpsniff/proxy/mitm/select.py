@@ -37,7 +37,7 @@ class _Case:
 
     def __init__(self, flow: HTTPFlow) -> None:
         request = flow.request
-        self.host = request.pretty_host
+        self.host = request.host
         self.origin = origin_of(request.scheme, self.host, request.port)
         self.path = request.path.partition("?")[0]
         self.is_kept = False
@@ -68,7 +68,7 @@ class Select:
         case = flow.metadata[_CASE] = _Case(flow)
         request = flow.request
         remember(self.passed, case.host)
-        if not self._hosts.has(case.host, request.port) and not self._hosts.has(request.host, request.port):
+        if not self._hosts.has(case.host, request.port) and not self._hosts.has(request.pretty_host, request.port):
             return Verdict.DROP
         if _speaks(request.headers):
             return self._keep(case, is_place=not is_metadata(case.path) and request.method != "OPTIONS")

@@ -1,0 +1,300 @@
+"""The forward proxy: what passes through it, what of that is in the capture, and what is told of what does not work."""
+
+import json
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpsniff.proxy.mitm.distrust import SILENT
+from mcpsniff.proxy.mitm.forward import ForwardSession, Seen
+from tests.mitm.certificates import Authority
+from tests.mitm.terminator import Terminator
+from tests.proxy.relayed import EVENTS, Peer, Upstream, answer, chunk, post
+from tests.proxy.wrapped import PATIENCE, wait_for
+
+ASK = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+SAID = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+JSON = "Content-Type: application/json"
+
+
+class Proxy:
+    """A forward proxy in this process. Once it has ended, what it saw and what it recorded."""
+
+    def __init__(self, folder: Path, ca: Path | None, only: Sequence[str], *, everything: bool = False) -> None:
+        self.told: list[str] = []
+        self.file = folder / "forward.mcpcap"
+        self.seen: Seen
+        options = {"output": str(self.file), "dir": None, "label": None, "keep_secrets": False, "no_transcript": True}
+        more = {"quiet": True, "upstream_ca": None if ca is None else str(ca), "insecure": False}
+        self.session = ForwardSession(
+            {**options, **more},
+            listen=("127.0.0.1", 0),
+            only=only,
+            everything=everything,
+            label="forward",
+            tell=self.told.append,
+        )
+
+    @contextmanager
+    def running(self) -> Iterator["Proxy"]:
+        url = self.session.start()
+        self.port = int(url.rpartition(":")[2])
+        try:
+            yield self
+        finally:
+            self.seen = self.session.finish()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+
+    def tunnel(self, host: str, port: int) -> socket.socket:
+        connection = self.connect()
+        connection.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        came = b""
+        while b"\r\n\r\n" not in came:
+            came += connection.recv(1)
+        assert b" 200 " in came.split(b"\r\n")[0], came
+        return connection
+
+    def secure(self, port: int, trust: str | Path, name: str = "localhost") -> Peer:
+        """TLS through a tunnel, for a client that trusts the authority in the file ``trust``."""
+        context = ssl.create_default_context(cafile=str(trust))
+        return Peer(context.wrap_socket(self.tunnel(name, port), server_hostname=name))
+
+    @property
+    def records(self) -> list[Any]:
+        return [json.loads(line) for line in self.file.read_text().splitlines()[1:]]
+
+    @property
+    def heads(self) -> list[str]:
+        """The start lines of the recorded requests."""
+        return [body["meta"]["start"] for _, kind, _, body in self.records if kind == "open" and body["dir"] == "c2s"]
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home for mitmproxy's CA, which is made once for all of these tests."""
+    base = tmp_path_factory.getbasetemp() / "forward-home"
+    base.mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(base))
+
+
+@pytest.fixture(scope="module")
+def upstream_ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("upstream"))
+
+
+def serving(pages: dict[str, bytes] | None = None) -> Callable[[Peer], None]:
+    """A server of MCP, which has other pages, too."""
+
+    def script(peer: Peer) -> None:
+        while True:
+            head, body = peer.next_message()
+            page = (pages or {}).get((head.target or "").partition("?")[0])
+            if page is not None:
+                peer.send(page)
+            elif body == ASK:
+                peer.send(answer(SAID, JSON))
+            else:
+                peer.send(answer(b"private", "Content-Type: text/plain"))
+
+    return script
+
+
+@contextmanager
+def served(ca: Authority) -> Iterator[tuple[Upstream, Terminator]]:
+    """A server of MCP, plain and with TLS."""
+    with Upstream(serving()) as upstream, Terminator(upstream.port, str(ca.issue())) as secure:
+        yield upstream, secure
+
+
+def talk(peer: Peer, *requests: bytes) -> list[bytes]:
+    """Send requests one after the other; return the bodies of the responses."""
+    bodies = []
+    for request in requests:
+        peer.send(request)
+        bodies.append(peer.next_message()[1])
+    return bodies
+
+
+def test_mcp_is_recorded_and_nothing_else(tmp_path: Path, upstream_ca: Authority) -> None:
+    proxy = Proxy(tmp_path, upstream_ca.file, [])
+    with served(upstream_ca) as (upstream, secure), proxy.running():
+        with Peer(proxy.connect()) as plain:
+            place = f"http://127.0.0.1:{upstream.port}"
+            other = post(b'{"secret":"word"}', JSON, target=f"{place}/api")
+            assert talk(plain, other, post(ASK, JSON, target=f"{place}/plain")) == [b"private", SAID]
+        with Peer(proxy.tunnel("127.0.0.1", upstream.port)) as inside:
+            assert talk(inside, post(ASK, JSON, target="/inside")) == [SAID]
+        with proxy.secure(secure.port, proxy.session.ca_path) as peer:
+            asked = b"GET /secretpage HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            assert talk(peer, asked, post(ASK, JSON, target="/secure")) == [b"private", SAID]
+    assert proxy.heads == ["POST /plain HTTP/1.1", "POST /inside HTTP/1.1", "POST /secure HTTP/1.1"]
+    assert "private" not in proxy.file.read_text()
+    assert "secret" not in proxy.file.read_text()
+    assert (proxy.seen.recorded, proxy.seen.unrecorded, proxy.seen.connections) == (3, 2, 3)
+    assert (list(proxy.seen.hosts), list(proxy.seen.others)) == (["127.0.0.1", "localhost"], [])
+    assert proxy.told == []
+
+
+def test_everything_is_recorded_when_that_is_asked_for(tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path, None, [], everything=True)
+    with Upstream(serving()) as upstream, proxy.running(), Peer(proxy.connect()) as peer:
+        talk(peer, post(b"x=y", target=f"http://127.0.0.1:{upstream.port}/api"))
+    assert proxy.heads == ["POST /api HTTP/1.1"]
+    assert "private" in proxy.file.read_text()
+
+
+def test_hosts_that_only_leaves_out_are_not_decrypted(tmp_path: Path, upstream_ca: Authority) -> None:
+    """The client sees the server's own certificate."""
+    proxy = Proxy(tmp_path, upstream_ca.file, ["mcp.example.com"])
+    with served(upstream_ca) as (upstream, secure), proxy.running():
+        with proxy.secure(secure.port, upstream_ca.file) as peer:
+            assert talk(peer, post(ASK, JSON)) == [SAID]
+        with Peer(proxy.connect()) as plain:
+            assert talk(plain, post(ASK, JSON, target=f"http://127.0.0.1:{upstream.port}/mcp")) == [SAID]
+    assert proxy.heads == []
+    assert (proxy.seen.recorded, list(proxy.seen.others)) == (0, ["localhost", "127.0.0.1"])
+
+
+def test_hosts_that_only_names_are(tmp_path: Path, upstream_ca: Authority) -> None:
+    proxy = Proxy(tmp_path, upstream_ca.file, ["localhost"])
+    with (
+        served(upstream_ca) as (_, secure),
+        proxy.running(),
+        proxy.secure(secure.port, proxy.session.ca_path) as peer,
+    ):
+        assert talk(peer, post(ASK, JSON)) == [SAID]
+    assert proxy.heads == ["POST /mcp HTTP/1.1"]
+
+
+def test_what_is_no_http_passes_untouched_whoever_speaks_first(tmp_path: Path) -> None:
+    def script(peer: Peer) -> None:
+        peer.send(b"220 hello\r\n")
+        peer.read_until(b"\x00\x01end")
+        peer.send(b"\xff\xfebye")
+
+    proxy = Proxy(tmp_path, None, [])
+    with Upstream(script) as upstream, proxy.running(), Peer(proxy.tunnel("127.0.0.1", upstream.port)) as peer:
+        assert peer.read_until(b"\r\n") == b"220 hello\r\n"
+        peer.send(b"EHLO x\r\n\x00\x01", b"end")
+        assert peer.read_all() == b"220 hello\r\n\xff\xfebye"
+    assert [kind for _, kind, _, _ in proxy.records] == ["comment"]  # that nothing is recorded
+
+
+def test_an_event_passes_when_it_comes(tmp_path: Path) -> None:
+    event = b"event: endpoint\ndata: /messages?sid=1\n\n"
+
+    def script(peer: Peer) -> None:
+        peer.next_message()
+        peer.send(EVENTS + b"Transfer-Encoding: chunked\r\n\r\n", chunk(b": hi\n\n"))
+        peer.send(chunk(event))
+        peer.read()  # until the client leaves
+
+    proxy = Proxy(tmp_path, None, [])
+    with Upstream(script) as upstream, proxy.running(), Peer(proxy.connect()) as peer:
+        peer.send(f"GET http://127.0.0.1:{upstream.port}/sse HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        peer.read_until(event)
+    data = [body for _, kind, channel, body in proxy.records if kind == "chunk" and channel == 1]
+    assert "".join(data) == f": hi\n\n{event.decode()}"  # what came before the verdict, too
+
+
+def test_a_client_that_does_not_trust_us_is_told_of(tmp_path: Path, upstream_ca: Authority) -> None:
+    proxy = Proxy(tmp_path, upstream_ca.file, [])
+    with served(upstream_ca) as (_, secure), proxy.running():
+        for _ in range(2):
+            with pytest.raises(ssl.SSLCertVerificationError):
+                proxy.secure(secure.port, upstream_ca.file)
+        assert wait_for(lambda: bool(proxy.told))
+    assert list(proxy.seen.refusals) == [("localhost", "unknown ca")]
+    assert len(proxy.told) == 1
+    assert proxy.session.ca_path in proxy.told[0]
+    assert "mcpsniff ca" in proxy.told[0]
+    comments = [body["text"] for _, kind, _, body in proxy.records if kind == "comment"]
+    assert "a client refused mcpsniff's certificate for localhost (unknown ca)" in comments
+
+
+def test_so_is_one_that_looks_at_the_certificate_after_the_handshake(tmp_path: Path, upstream_ca: Authority) -> None:
+    """As Node does: it closes the connection, and sends no alert."""
+    proxy = Proxy(tmp_path, upstream_ca.file, [])
+    with served(upstream_ca) as (_, secure), proxy.running():
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.wrap_socket(proxy.tunnel("localhost", secure.port), server_hostname="localhost").close()
+        assert wait_for(lambda: bool(proxy.told))
+    assert list(proxy.seen.refusals) == [("localhost", SILENT)]
+    assert "it seems" in proxy.told[0]
+
+
+def test_a_host_that_some_client_has_spoken_to_is_not_suspected(tmp_path: Path, upstream_ca: Authority) -> None:
+    proxy = Proxy(tmp_path, upstream_ca.file, [])
+    with served(upstream_ca) as (_, secure), proxy.running():
+        with proxy.secure(secure.port, proxy.session.ca_path) as peer:
+            talk(peer, post(ASK, JSON))
+        proxy.secure(secure.port, proxy.session.ca_path).socket.close()
+    assert list(proxy.seen.refusals) == []
+
+
+def test_a_server_that_is_not_trusted_is_told_of_with_what_to_pass(tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path, None, [])
+    with (
+        served(Authority(tmp_path, "stranger")) as (_, secure),
+        proxy.running(),
+        proxy.secure(secure.port, proxy.session.ca_path) as peer,
+    ):
+        peer.send(post(ASK, JSON))
+        head, _ = peer.next_message()
+    assert head.status == 502
+    assert len(proxy.told) == 1
+    assert "is not trusted" in proxy.told[0]
+    assert "--upstream-ca" in proxy.told[0]
+
+
+def test_a_server_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    proxy = Proxy(tmp_path, None, [])
+    with proxy.running(), Peer(proxy.connect()) as peer:
+        peer.send(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert b" 502 " in peer.read_until(b"\r\n\r\n")
+    assert len(proxy.told) == 1
+    assert f"127.0.0.1:{port}" in proxy.told[0]
+
+
+def test_oauth_of_a_server_is_recorded_and_its_secrets_are_not(tmp_path: Path) -> None:
+    as_pages: dict[str, bytes] = {}
+    with Upstream(serving(as_pages)) as authorization:
+        issuer = f"http://127.0.0.1:{authorization.port}"
+        metadata = {"issuer": issuer, "token_endpoint": f"{issuer}/t"}
+        as_pages["/.well-known/oauth-authorization-server"] = answer(json.dumps(metadata).encode(), JSON)
+        as_pages["/t"] = answer(b'{"access_token":"tok3n"}', JSON)
+        pages: dict[str, bytes] = {}
+        with Upstream(serving(pages)) as upstream:
+            place = f"http://127.0.0.1:{upstream.port}"
+            known = f"{place}/.well-known/oauth-protected-resource"
+            pages["/mcp"] = answer(b"", f'WWW-Authenticate: Bearer resource_metadata="{known}"', status="401 No")
+            pages["/.well-known/oauth-protected-resource"] = answer(
+                json.dumps({"resource": f"{place}/mcp", "authorization_servers": [issuer]}).encode(), JSON
+            )
+            proxy = Proxy(tmp_path, None, [])
+            form = "Content-Type: application/x-www-form-urlencoded"
+            with proxy.running(), Peer(proxy.connect()) as peer:
+                read = "GET {} HTTP/1.1\r\nHost: x\r\n\r\n"
+                talk(peer, read.format(known).encode(), post(ASK, JSON, target=f"{place}/mcp"))
+                talk(peer, post(b"user=u&pass=p", form, target=f"{issuer}/login"))
+                talk(peer, read.format(known).encode())
+                talk(peer, read.format(f"{issuer}/.well-known/oauth-authorization-server").encode())
+                talk(peer, post(b"grant_type=authorization_code&code=c0de", form, target=f"{issuer}/t"))
+    assert [head.split(" ")[1] for head in proxy.heads] == [
+        "/mcp",
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-authorization-server",
+        "/t",
+    ]
+    written = proxy.file.read_text()
+    assert [secret for secret in ("tok3n", "c0de", "user=u") if secret in written] == []
