@@ -75,8 +75,8 @@ def cli(ctx: click.Context) -> None:
     """See what an MCP client and its server really say to each other.
 
     Put `mcpsniff stdio --` in front of the server's command in your client's configuration; or, for a server on HTTP,
-    give the client the address that `mcpsniff http URL` prints. Use the client, then read what was said with `mcpsniff
-    show`.
+    give the client the address that `mcpsniff http URL` prints, or start the client with `mcpsniff run --`. Use the
+    client, then read what was said with `mcpsniff show`.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -84,7 +84,7 @@ RECORDING: "Final" = (
         ("--quiet",),
         None,
         "Do not say on stderr where the capture goes, nor warn about that folder. A failure to record is still said."
-        " With mcpsniff http: no live view either, only the address for the client on stdout.",
+        " With mcpsniff http and forward: no live view either, only the address for the client on stdout.",
         False,
         bool,
     ),
