@@ -75,9 +75,9 @@ def _found(node: Any, place: str) -> list[tuple[str, Server]]:
         return []
     if name := next((name for name in COMMANDS if name in node), None):
         words = node[name] if isinstance(node[name], list) else [node[name], *node["args"]]
-        return [(place, Server(tuple(words), rest={k: v for k, v in node.items() if k not in (name, "args")}))]
+        return [(place, Server(tuple(words), "", {**node, name: "", "args": []}))]
     if name := next((name for name in URLS if name in node), None):
-        return [(place, Server(url=node[name], rest={k: v for k, v in node.items() if k != name}))]
+        return [(place, Server((), node[name], {**node, name: ""}))]
     return [one for key, each in node.items() for one in _found(each, f"{place}/{key}")]
 
 
