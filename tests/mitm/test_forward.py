@@ -249,7 +249,9 @@ def test_a_server_that_is_not_trusted_is_told_of_with_what_to_pass(tmp_path: Pat
     ):
         peer.send(post(ASK, JSON))
         head, _ = peer.next_message()
-    assert head.status == 502
+    assert (head.status, (head.get("server") or "").partition("/")[0]) == (502, "mcpsniff")
+    assert proxy.heads == ["POST /mcp HTTP/1.1"]
+    assert [body["by"] for _, kind, _, body in proxy.records if kind == "rewrite"] == ["mcpsniff"]
     assert len(proxy.told) == 1
     assert "is not trusted" in proxy.told[0]
     assert "--upstream-ca" in proxy.told[0]
@@ -298,3 +300,58 @@ def test_oauth_of_a_server_is_recorded_and_its_secrets_are_not(tmp_path: Path) -
     ]
     written = proxy.file.read_text()
     assert [secret for secret in ("tok3n", "c0de", "user=u") if secret in written] == []
+
+
+def test_a_server_that_is_gone_is_answered_for_and_the_request_recorded(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    proxy = Proxy(tmp_path, None, [])
+    with proxy.running(), Peer(proxy.connect()) as peer:
+        peer.send(post(ASK, JSON, "Accept: application/json", target=f"http://127.0.0.1:{port}/mcp"))
+        head, body = peer.next_message()
+    assert head.status == 502
+    assert json.loads(body)["by"] == "mcpsniff"
+    assert proxy.heads == ["POST /mcp HTTP/1.1"]
+    chunks = [body for _, kind, _, body in proxy.records if kind == "chunk"]
+    assert chunks == [ASK.decode()]
+
+
+@pytest.mark.parametrize("in_a_tunnel", [False, True])
+def test_a_server_that_hangs_up_hangs_up(tmp_path: Path, in_a_tunnel: bool) -> None:
+    def script(peer: Peer) -> None:
+        peer.next_message()
+        peer.reset()
+
+    proxy = Proxy(tmp_path, None, [])
+    with Upstream(script) as upstream, proxy.running():
+        place = "" if in_a_tunnel else f"http://127.0.0.1:{upstream.port}"
+        connection = proxy.tunnel("127.0.0.1", upstream.port) if in_a_tunnel else proxy.connect()
+        with Peer(connection) as peer:
+            peer.send(post(ASK, JSON, target=f"{place}/mcp"))
+            assert peer.read_all() == b""
+    assert [body["how"] for _, kind, channel, body in proxy.records if kind == "close" and channel == 1] == ["reset"]
+
+
+def test_a_client_may_go_on_with_other_servers(tmp_path: Path) -> None:
+    """On one connection, when one of them has ended its own."""
+
+    def once(peer: Peer) -> None:
+        peer.next_message()
+        peer.send(answer(SAID, JSON))
+
+    proxy = Proxy(tmp_path, None, [])
+    with Upstream(once) as first, Upstream(once) as second, proxy.running(), Peer(proxy.connect()) as peer:
+        for upstream in (first, second, first):
+            assert talk(peer, post(ASK, JSON, target=f"http://127.0.0.1:{upstream.port}/mcp")) == [SAID]
+    assert len(proxy.heads) == 3
+
+
+def test_a_request_that_takes_the_proxy_for_a_server_is_told_so(tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path, None, [])
+    with proxy.running(), Peer(proxy.connect()) as peer:
+        peer.send(post(ASK, JSON, host=f"localhost.:{proxy.port}"))
+        head, body = peer.next_message()
+    assert head.status == 403
+    assert b"this is a proxy" in body
+    assert proxy.seen.connections == 1  # it was not passed on to where Host says
+    assert proxy.heads == ["POST /mcp HTTP/1.1"]  # one who gives it as a server's address can see that

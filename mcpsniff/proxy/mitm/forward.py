@@ -15,9 +15,9 @@ from mcpsniff.proxy.address import is_loopback_address
 from mcpsniff.proxy.listener import UNSPECIFIED
 from mcpsniff.proxy.mitm.distrust import Distrust
 from mcpsniff.proxy.mitm.engine import REST, Engine
+from mcpsniff.proxy.mitm.forward_side import ForwardDesk, ForwardTap
 from mcpsniff.proxy.mitm.hosts import Hosts
 from mcpsniff.proxy.mitm.select import Select, remember
-from mcpsniff.proxy.mitm.tap import Tap
 from mcpsniff.proxy.mitm.trust import Authority, authority
 from mcpsniff.proxy.mitm.upstream import check_authorities
 from mcpsniff.proxy.mitm.words import advice
@@ -72,14 +72,15 @@ class ForwardSession:
         authorities = options.get("upstream_ca")
         self.recording = Recording("forward", (), {**options, "label": label})
         self._select = Select(hosts, everything=everything)
-        self._tap = Tap(self.recording.recorder, self._select)
+        self._tap = ForwardTap(self.recording.recorder, self._select)
+        self._tap.desk = desk = ForwardDesk(self._tap)
         self._distrust = Distrust(self._refused)
-        self._watch = _Watch(self._select, tell)
+        self._watch = _Watch(self._select, desk, tell)
         self._tell = tell
         self._authority: Authority | None = None
         host, port = listen
         self._engine = Engine(
-            [self._tap, self._select, self._distrust, self._watch],
+            [self._tap, self._select, self._distrust, self._watch, desk],
             modes=[f"regular@{host}:{port}"],
             options={
                 "allow_hosts": hosts.patterns,
@@ -162,12 +163,13 @@ class ForwardSession:
 class _Watch:
     """An addon that counts clients, knows where they go, and says why servers are not reached."""
 
-    def __init__(self, select: Select, tell: Callable[[str], object] | None) -> None:
+    def __init__(self, select: Select, desk: ForwardDesk, tell: Callable[[str], object] | None) -> None:
         self.engine: Engine
         self.connections = 0
         self.troubles: dict[str, None] = {}
         """What was said of servers, each sentence once."""
         self._select = select
+        self._desk = desk
         self._tell = tell
 
     def client_connected(self, _client: Client) -> None:
@@ -190,9 +192,11 @@ class _Watch:
         host = f"https://{spelled(address[0], address[1], 443)}" if address else "a server"
         refusal = self.engine.tls.refusals.pop(data.conn.id, None)
         if refusal is None:
-            self._say(f"TLS with {host} failed: {data.conn.error}")
+            text = f"TLS with {host} failed: {data.conn.error}"
         else:
-            self._say(f"the server {host} is not trusted: {refusal}. {advice(refusal)}")
+            text = f"the server {host} is not trusted: {refusal}. {advice(refusal)}"
+        self._desk.failures[data.context.client.id] = text
+        self._say(text)
 
     def _say(self, text: str) -> None:
         """Say something once."""
