@@ -1,6 +1,7 @@
-"""The client scenarios of the conformance suite, with a client on the Python SDK under `mcpsniff run` and without.
+"""The client scenarios of the official conformance suite, under `mcpsniff run` and without.
 
-The servers are the suite's own. Every verdict is the same, those about OAuth included, and each run is captured.
+The servers are the suite's own, the client is one on the TypeScript SDK 2.x. mcpsniff must not change the verdict on
+any check, those on OAuth included, and its captures must hold and pair every message that the client sent and received.
 """
 
 import json
@@ -9,71 +10,158 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conformance.test_conformance import SUITES, Verdicts, node
-from tests.mitm.test_run import Captured
-from tests.peers.harness import REPO, SDK1, missing
+from tests.peers import reading
+from tests.peers.harness import PEERS, REPO, missing
 from tests.proxy.wrapped import environment
 
-SUITE = SUITES / "conformance-0.1" / "dist" / "index.js"
-CLIENT = [str(SDK1 / "python"), str(REPO / "tests" / "conformance" / "client.py")]
+TURN = [sys.executable, "-I", "-S", str(REPO / "tests" / "conformance" / "turn.py")]
+RUN = [sys.executable, "-m", "mcpsniff", "run", "--quiet", "--no-transcript"]
 SECONDS = 240
+CLIENT_SECONDS = 200
 STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[^/]*$")
-# What this client or its SDK does not do: the metadata of 2025-03-26 at a root of their own, and cross-app access.
-FAILING = {"auth/2025-03-26-oauth-metadata-backcompat", "auth/cross-app-access-complete-flow"}
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(2 * SECONDS + 20)]
+CLOCK = "client-sse-retry-timing"
+
+# The released suite, with mcpsniff around the client in each scenario; all scenarios of the coming one, those of
+# 2026-07-28 included, with one mcpsniff around the suite, which starts the clients.
+RUNS = {"0.1": ("conformance-0.1", 26), "0.2": ("conformance-0.2", 48)}
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(3 * SECONDS)]
+
+# Steps of an authorization, and the checks of the suite that each of them makes succeed once.
+STEPS = {"registration": "client-registration", "authorization": "authorization-request", "token": "token-request"}
 
 
-def verdicts(command: list[str], folder: Path) -> Verdicts:
-    """What the suite finds, by scenario. A warning is about how long the client took, which the machine decides."""
-    if not SUITE.exists() or not (SDK1 / "python").exists():
-        missing("the conformance suite, or the MCP Python SDK 1.x")
-    options = ["--suite", "all", "--timeout", "120000", "--output-dir", str(folder)]
-    words = [node(), str(SUITE), "client", "--command", shlex.join(command), *options]
+@dataclass(frozen=True)
+class Outcome:
+    """What the suite found, directly and under mcpsniff; of the latter, the messages by the clients' own account, and
+    what is shown of the captures."""
+
+    direct: Verdicts
+    watched: Verdicts
+    said: list[tuple[str, dict[str, Any]]]
+    events: list[dict[str, Any]]
+    captures: list[Path]
+
+
+def suite(run: str, folder: Path, around_suite: list[str], around_client: list[str]) -> Verdicts:
+    """Run a suite; what it notes (INFO) is left out, and what the clock decides."""
+    program = SUITES / RUNS[run][0] / "dist" / "index.js"
+    if not program.exists() or not (PEERS / "node_modules").exists():
+        missing("the conformance suite, or the TypeScript SDK")
+    results, places = folder / "results", folder / "places"
+    places.mkdir(parents=True)
+    client = [*TURN, str(places), *around_client, node(), str(PEERS / "client_conformance.mjs")]
+    options = ["--suite", "all", "--timeout", str(CLIENT_SECONDS * 1000), "--output-dir", str(results)]
     done = subprocess.run(
-        words,
-        cwd=folder.parent,
+        [*around_suite, node(), str(program), "client", "--command", shlex.join(client), *options],
+        cwd=folder,
         capture_output=True,
         text=True,
+        encoding="utf-8",
         timeout=SECONDS,
-        env=environment(PYTHONWARNINGS="ignore"),
+        env=environment(),
     )
     assert "=== SUITE SUMMARY ===" in done.stdout, done.stderr
-    found: Verdicts = {}
-    for path in folder.rglob("checks.json"):
-        scenario = STAMP.sub("", str(path.parent.relative_to(folder)))
-        checks = json.loads(path.read_text("utf-8"))
-        found[scenario] = Counter(
-            (check["id"], check["status"].replace("WARNING", "SUCCESS"))
-            for check in checks
-            if check["status"] != "INFO"
+    return {
+        STAMP.sub("", str(path.parent.relative_to(results))): Counter(
+            (check["id"], check["status"])
+            for check in json.loads(path.read_text("utf-8"))
+            if check["status"] != "INFO" and check["id"] != CLOCK
         )
-    return found
+        for path in results.rglob("checks.json")
+    }
 
 
-def test_every_verdict_is_the_same_under_mcpsniff_run(tmp_path: Path) -> None:
-    captures = tmp_path / "captures"
-    run = [sys.executable, "-m", "mcpsniff", "run", "--quiet", "--no-transcript", "--dir", str(captures), "--"]
-    direct = verdicts(CLIENT, tmp_path / "direct")
-    through = verdicts([*run, *CLIENT], tmp_path / "through")
+def heard(places: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The messages that the clients sent and received, by their own account."""
+    found = []
+    for account in places.rglob("said.jsonl"):
+        for exchange in map(json.loads, account.read_text("utf-8").splitlines()):
+            if exchange["sent"]:
+                found.append(("c2s", exchange["sent"]))
+            if exchange["kind"].startswith("text/event-stream"):
+                found += [("s2c", data) for data in reading.events(exchange["got"].encode())]
+            elif exchange["kind"].startswith("application/json"):
+                found.append(("s2c", exchange["got"]))
+    messages = [(way, reading.parsed(text)) for way, text in found]
+    return [(way, message) for way, message in messages if "jsonrpc" in message]
 
-    failed = {name for name, checks in direct.items() if any(status == "FAILURE" for _, status in checks)}
-    assert failed == FAILING
-    assert len(direct) == 26
-    assert through == direct
 
-    recorded = [Captured(path) for path in captures.glob("*.mcpcap")]
-    assert len(recorded) == len(direct)
-    asked = [
-        [
-            body["meta"]["start"]
-            for _, kind, _, body in each.records
-            if kind == "open" and body["kind"] == "http-request"
-        ]
-        for each in recorded
-    ]
-    assert all(any(" /mcp" in line or line.startswith("POST /") for line in lines) for lines in asked)
-    assert sum(any("/token" in line for line in lines) for lines in asked) > 15
+def shown(captures: list[Path]) -> list[dict[str, Any]]:
+    """What is shown of all captures together."""
+    command = [sys.executable, "-m", "mcpsniff", "show", *map(str, captures), "--format", "json", "--payload"]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    run = request.param
+    folder = tmp_path_factory.mktemp(f"conformance-client-{run}")
+    direct = suite(run, folder / "direct", [], [])
+    under = folder / "under"
+    if run == "0.1":
+        watched = suite(run, under, [], [*RUN, "--"])
+    else:
+        watched = suite(run, under, [*RUN, "--dir", str(folder), "--"], [])
+    captures = sorted(folder.rglob("*.mcpcap"))
+    assert len(captures) == (RUNS[run][1] if run == "0.1" else 1)
+    return Outcome(direct, watched, heard(under / "places"), shown(captures), captures)
+
+
+def test_the_client_passes_every_check(outcome: Outcome, request: pytest.FixtureRequest) -> None:
+    """So that equal verdicts say something."""
+    failed = {name for name, checks in outcome.direct.items() if any(status == "FAILURE" for _, status in checks)}
+    assert failed == set()
+    assert len(outcome.direct) == RUNS[request.node.callspec.params["outcome"]][1]
+
+
+def test_every_verdict_is_the_same_under_mcpsniff(outcome: Outcome) -> None:
+    assert outcome.watched == outcome.direct
+
+
+def test_the_captures_have_every_message_paired(outcome: Outcome) -> None:
+    seen = [event for event in outcome.events if event["type"] == "message"]
+    assert Counter(map(key, seen)) == Counter(key({"direction": way, **message}) for way, message in outcome.said)
+
+    exchanges = [event for event in outcome.events if event["type"] == "exchange"]
+    asked = [place(event, "request") for event in exchanges]
+    assert len(asked) == len(set(asked))
+    assert set(asked) == {place(event, "n") for event in seen if event["kind"] == "request"}
+    answers = [event for event in seen if event["kind"] in ("response", "error")]
+    # A server of the released suite answers a notification, too.
+    assert [event for event in answers if "exchange" not in event and event.get("id") is not None] == []
+    # A request that was refused for want of a token has no answer that is a message.
+    unanswered = set(asked) - {place(event, "exchange") for event in answers if "exchange" in event}
+    assert {event["state"] for event in exchanges if place(event, "request") in unanswered} == {"abandoned"}
+    refusals = [event for event in outcome.events if event["type"] == "http" and event["status"] in (401, 403)]
+    assert 0 < len(unanswered) <= len(refusals)
+
+
+def test_every_step_of_an_authorization_is_seen(outcome: Outcome) -> None:
+    steps = [event["oauth"] for event in outcome.events if "oauth" in event]
+    counted = Counter(step["step"] for step in steps if step["succeeded"])
+    passed: Counter[str] = Counter()
+    for checks in outcome.watched.values():
+        passed.update({check: number for (check, status), number in checks.items() if status == "SUCCESS"})
+    assert {step: counted[step] for step in STEPS} == {step: passed[check] for step, check in STEPS.items()}
+
+
+def test_no_token_is_in_a_capture(outcome: Outcome) -> None:
+    assert [path for path in outcome.captures if "test-token" in path.read_text("utf-8")] == []
+
+
+def key(message: dict[str, Any]) -> tuple[object, ...]:
+    return message["direction"], message.get("method"), json.dumps(message.get("id"))
+
+
+def place(event: dict[str, Any], number: str) -> tuple[str | None, int]:
+    """Which event of which capture it is, or names."""
+    return event.get("label"), event[number]
