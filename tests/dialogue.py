@@ -16,6 +16,7 @@ Each line is 1 ms after the one before it. What a line can be:
     S> EXIT N, S> KILLED N      the process ends; ``sent TERM,KILL`` behind it: signals it got through mcpsniff
     S> FAILED WHY               the process could not be started
     G> C N WHY                  the recorder lost N bytes of the client's (or S, the server's) channel
+    N> TEXT                     mcpsniff notes TEXT
     X> TEXT                     a line of the capture file cannot be read, and the reader says TEXT
     + 3s, + 250ms               time passes
     @open REVISION, @modern     the handshake; an exchange of server/discover in 2026-07-28
@@ -220,6 +221,8 @@ class Stage:
             self.take(line, self._decoder.advance(self.t))
         elif line.text.startswith("X>"):
             self._damage(line, line.text[2:].strip())
+        elif line.text.startswith("N>"):
+            self.feed(line, "comment", None, {"text": line.text[2:].strip(), "by": "mcpsniff"})
         elif not self.act(line):
             raise DialogueError(f"line {line.number} is none of a dialogue: {line.text}")
 

@@ -38,7 +38,7 @@ space belongs to the line above it; their findings stand in the margin of the fi
     @sse                        revision 2024-11-05: GET /sse on connection 9, whose stream names /messages?sessionId=1
                                 for POSTs, and the handshake; answers are ``S9> EVENT``
     @modern                     server/discover in 2026-07-28, then @version
-    + 3s, @late, @limit, X>, #  as in tests/dialogue.py
+    + 3s, @late, @limit, X>, N>, #  as in tests/dialogue.py
 
 A header ``Transfer-Encoding: chunked`` or ``Content-Encoding: gzip`` is carried out, in streams too. A connection is
 opened when its number is used first, and again after it was closed. Records are as the relay writes them.

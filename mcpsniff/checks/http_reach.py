@@ -3,16 +3,20 @@
 import re
 from typing import Final
 
+from mcpsniff.capture.records import COMMENT
 from mcpsniff.checks import CLIENT, ERROR, HTTP, NETWORK, WARNING, Verdict, check
 from mcpsniff.checks.over_http import STREAMABLE, request_line
 from mcpsniff.checks.words import plain
 from mcpsniff.protocol.conversation import Conversation
+from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.reach import NotHere
 
 METHOD_NOT_ALLOWED: Final = 405
 _TRIED: Final = re.compile(r"cannot reach the upstream (\S+) \((.*)\)\.")
 _UNTRUSTED: Final = re.compile(r"the upstream (\S+) is not trusted: (.*?)\. [A-Z]", re.DOTALL)
+_DISTRUST: Final = re.compile(r"a client refused mcpsniff's certificate for (.+?)(, it seems)? \((.*)\)", re.DOTALL)
+"""What `mcpsniff.proxy.mitm.forward` notes."""
 _REFUSED: Final = "connection refused"
 
 
@@ -74,3 +78,33 @@ def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
         places = " or ".join(plain(place, 60) for place, _colon, _why in tried[:3])
         return f"nothing accepts connections at {places} (connection refused)"
     return f"no connection could be made to {plain(found[1], 60)}: {plain(found[2], 150)}"
+
+
+@check(
+    "MCP558",
+    "tls-refused-by-client",
+    on=Note,
+    severity=WARNING,
+    group=HTTP,
+    spec="rfc8446#section-6.2",
+    blame=CLIENT,
+)
+def tls_refused_by_client(note: Note, _: Conversation) -> Verdict:
+    """The client refused the certificate that mcpsniff showed it in the server's place, so nothing was said.
+
+    A proxy that looks into TLS signs certificates with an authority of its own, which the client does not trust: it has
+    a store of its own (Node, Python, Java, Firefox), was started before it was told, or pins the server's certificate.
+    Clients say so by an alert; Node closes the connection without a word. What it would have said to this server is
+    unknown. Told once for each host and way of refusing.
+
+    Fix: ``mcpsniff ca`` tells how each kind of client is made to trust; ``mcpsniff run -- CLIENT`` sets it for a client
+    that it starts. One that pins certificates needs ``mcpsniff http URL``, and its address in the place of the URL.
+    """
+    if note.kind != COMMENT or note.fields.get("by") != "mcpsniff":
+        return None
+    found = _DISTRUST.fullmatch(str(note.fields.get("text")))
+    if found is None:
+        return None
+    doubt = " probably" if found[2] else ""
+    host, how = plain(found[1], 80), plain(found[3], 80)
+    return f"the client{doubt} does not trust mcpsniff's authority, and refused the certificate for {host} ({how})"

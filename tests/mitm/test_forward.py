@@ -12,6 +12,7 @@ import pytest
 
 from mcpsniff.proxy.mitm.distrust import SILENT
 from mcpsniff.proxy.mitm.forward import ForwardSession, Seen
+from tests.cli.running import run
 from tests.mitm.certificates import Authority
 from tests.mitm.terminator import Terminator
 from tests.proxy.relayed import EVENTS, Peer, Upstream, answer, chunk, post
@@ -215,6 +216,7 @@ def test_a_client_that_does_not_trust_us_is_told_of(tmp_path: Path, upstream_ca:
     assert len(proxy.told) == 1
     assert proxy.session.ca_path in proxy.told[0]
     assert "mcpsniff ca" in proxy.told[0]
+    assert "MCP558" in run("show", str(proxy.file)).out
     comments = [body["text"] for _, kind, _, body in proxy.records if kind == "comment"]
     assert "a client refused mcpsniff's certificate for localhost (unknown ca)" in comments
 
@@ -311,6 +313,8 @@ def test_a_server_that_is_gone_is_answered_for_and_the_request_recorded(tmp_path
         head, body = peer.next_message()
     assert head.status == 502
     assert json.loads(body)["by"] == "mcpsniff"
+    assert f"cannot reach the upstream http://127.0.0.1:{port} (127.0.0.1:{port}: " in json.loads(body)["error"]
+    assert "MCP556" in run("show", str(proxy.file)).out
     assert proxy.heads == ["POST /mcp HTTP/1.1"]
     chunks = [body for _, kind, _, body in proxy.records if kind == "chunk"]
     assert chunks == [ASK.decode()]

@@ -192,9 +192,9 @@ class _Watch:
         host = f"https://{spelled(address[0], address[1], 443)}" if address else "a server"
         refusal = self.engine.tls.refusals.pop(data.conn.id, None)
         if refusal is None:
-            text = f"TLS with {host} failed: {data.conn.error}"
+            text = f"TLS with the upstream {host} failed: {data.conn.error}"
         else:
-            text = f"the server {host} is not trusted: {refusal}. {advice(refusal)}"
+            text = f"the upstream {host} is not trusted: {refusal}. {advice(refusal)}"
         self._desk.failures[data.context.client.id] = text
         self._say(text)
 

@@ -14,12 +14,14 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import ClientTLSLayer
 from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
 
-from mcpsniff.proxy.address import authority
+from mcpsniff.errors import UsageError
+from mcpsniff.proxy.address import authority, parse_upstream
 from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.ends import REFUSED
 from mcpsniff.proxy.farewell import ANSWERED
 from mcpsniff.proxy.mitm.client_side import Desk, ReverseHttp, read_head
 from mcpsniff.proxy.mitm.tap import Tap
+from mcpsniff.proxy.mitm.words import not_connected
 
 NO_SERVER: Final = Answer(403, "this is a proxy: a client needs it as its proxy, not as the address of a server")
 """The answer to a request that names no server but in `Host`, which a web page chooses (DNS rebinding)."""
@@ -141,10 +143,13 @@ class ForwardDesk:
         if told.startswith(_UNREADABLE):
             return Answer(502, f"what {origin} says is no HTTP: {told.removeprefix(_UNREADABLE)}")
         if client.id in self.failures:
-            return Answer(502, self.failures[client.id], server=origin)
+            return Answer(502, self.failures[client.id], upstream=origin)
         if flow.server_conn.timestamp_start is not None:
             return None
-        return Answer(502, f"cannot reach {origin}: {told}", server=origin)
+        try:
+            return not_connected(parse_upstream(origin), told)
+        except UsageError:  # no host that could exist
+            return Answer(502, f"cannot reach {origin}: {told}")
 
 
 class _Front:
@@ -172,6 +177,6 @@ class ForwardHttp(ReverseHttp):
         is_of_server = isinstance(event, events.ConnectionClosed) and event.connection is not self.context.client
         if self.mode is HTTPMode.regular and is_of_server:
             # Other servers may be asked on the same connection.
-            yield from HttpLayer._handle_event(self, event)  # type: ignore[no-untyped-call]
+            yield from HttpLayer._handle_event(self, event)
         else:
             yield from super()._handle_event(event)
