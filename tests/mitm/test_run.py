@@ -150,7 +150,7 @@ def test_a_client_that_does_not_trust_us_is_named_with_its_alert(tmp_path: Path,
 def test_a_server_that_mcpsniff_does_not_trust_is_named(tmp_path: Path, servers: Servers) -> None:
     run = ran(tmp_path, [*client(), servers.secure])
     assert "502" in run.out[0]
-    assert f"the server {servers.secure.removesuffix('/mcp')} is not trusted: " in run.err
+    assert f"the upstream {servers.secure.removesuffix('/mcp')} is not trusted: " in run.err
     assert "--upstream-ca" in run.err
 
 
