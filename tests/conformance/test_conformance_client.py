@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,9 +28,22 @@ CLIENT_SECONDS = 200
 STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[^/]*$")
 CLOCK = "client-sse-retry-timing"
 
-# The released suite, with mcpsniff around the client in each scenario; all scenarios of the coming one, those of
-# 2026-07-28 included, with one mcpsniff around the suite, which starts the clients.
-RUNS = {"0.1": ("conformance-0.1", 26), "0.2": ("conformance-0.2", 48)}
+
+class Run(NamedTuple):
+    """Some scenarios of a version of the suite."""
+
+    package: str
+    scenarios: str
+    number: int
+    is_around_clients: bool = False
+    """One mcpsniff for each client, instead of one for the suite, which starts the clients and costs much less."""
+
+
+RUNS = {
+    "0.1": Run("conformance-0.1", "all", 26),
+    "0.2": Run("conformance-0.2", "all", 48),
+    "0.2-clients": Run("conformance-0.2", "extensions", 6, is_around_clients=True),
+}
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(3 * SECONDS)]
 
 # Steps of an authorization, and the checks of the suite that each of them makes succeed once.
@@ -42,6 +55,7 @@ class Outcome:
     """What the suite found, directly and under mcpsniff; of the latter, the messages by the clients' own account, and
     what is shown of the captures."""
 
+    run: Run
     direct: Verdicts
     watched: Verdicts
     said: list[tuple[str, dict[str, Any]]]
@@ -49,15 +63,15 @@ class Outcome:
     captures: list[Path]
 
 
-def suite(run: str, folder: Path, around_suite: list[str], around_client: list[str]) -> Verdicts:
+def suite(run: Run, folder: Path, around_suite: list[str], around_client: list[str]) -> Verdicts:
     """Run a suite; what it notes (INFO) is left out, and what the clock decides."""
-    program = SUITES / RUNS[run][0] / "dist" / "index.js"
+    program = SUITES / run.package / "dist" / "index.js"
     if not program.exists() or not (PEERS / "node_modules").exists():
         missing("the conformance suite, or the TypeScript SDK")
     results, places = folder / "results", folder / "places"
     places.mkdir(parents=True)
     client = [*TURN, str(places), *around_client, node(), str(PEERS / "client_conformance.mjs")]
-    options = ["--suite", "all", "--timeout", str(CLIENT_SECONDS * 1000), "--output-dir", str(results)]
+    options = ["--suite", run.scenarios, "--timeout", str(CLIENT_SECONDS * 1000), "--output-dir", str(results)]
     done = subprocess.run(
         [*around_suite, node(), str(program), "client", "--command", shlex.join(client), *options],
         cwd=folder,
@@ -103,24 +117,24 @@ def shown(captures: list[Path]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module", params=RUNS)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    run = request.param
-    folder = tmp_path_factory.mktemp(f"conformance-client-{run}")
+    run = RUNS[request.param]
+    folder = tmp_path_factory.mktemp(f"conformance-client-{request.param}")
     direct = suite(run, folder / "direct", [], [])
     under = folder / "under"
-    if run == "0.1":
+    if run.is_around_clients:
         watched = suite(run, under, [], [*RUN, "--"])
     else:
         watched = suite(run, under, [*RUN, "--dir", str(folder), "--"], [])
     captures = sorted(folder.rglob("*.mcpcap"))
-    assert len(captures) == (RUNS[run][1] if run == "0.1" else 1)
-    return Outcome(direct, watched, heard(under / "places"), shown(captures), captures)
+    assert len(captures) == (run.number if run.is_around_clients else 1)
+    return Outcome(run, direct, watched, heard(under / "places"), shown(captures), captures)
 
 
-def test_the_client_passes_every_check(outcome: Outcome, request: pytest.FixtureRequest) -> None:
+def test_the_client_passes_every_check(outcome: Outcome) -> None:
     """So that equal verdicts say something."""
     failed = {name for name, checks in outcome.direct.items() if any(status == "FAILURE" for _, status in checks)}
     assert failed == set()
-    assert len(outcome.direct) == RUNS[request.node.callspec.params["outcome"]][1]
+    assert len(outcome.direct) == outcome.run.number
 
 
 def test_every_verdict_is_the_same_under_mcpsniff(outcome: Outcome) -> None:
