@@ -21,10 +21,11 @@ from mitmproxy.proxy.layers.http._events import (
     RequestHeaders,
     ResponseProtocolError,
 )
-from mitmproxy.proxy.layers.http._http1 import Http1Server, make_body_reader
+from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 from mcpsniff.proxy.answers import Answer, no_http
 from mcpsniff.proxy.ends import PATIENCE
+from mcpsniff.proxy.mitm.framing import body_reader
 from mcpsniff.wire.http1 import Http1Splitter
 from mcpsniff.wire.http1_parts import Head
 
@@ -91,7 +92,7 @@ class ClientSide(Http1Server):
             yield from self._turn_away(f"what the client sends cannot be read as HTTP/1.1 ({error})")
             return
         self.request, self._has_body = request, True
-        self.body_reader = make_body_reader(size)
+        self.body_reader = body_reader(size)
         yield ReceiveHttp(RequestHeaders(self.stream_id, request, size == 0))
         if self.state == self.read_headers:
             self.state = self.read_body

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from typing import Any, Final
@@ -23,6 +24,7 @@ from mitmproxy.tcp import TCPFlow
 from mitmproxy.utils.asyncio_utils import install_exception_handler, set_eager_task_factory
 
 from mcpsniff.errors import UsageError
+from mcpsniff.proxy.mitm.framing import install
 from mcpsniff.proxy.mitm.upstream import UpstreamTls
 
 DEBUG: Final = "MCPSNIFF_DEBUG"
@@ -80,6 +82,7 @@ class Engine:
     def start(self) -> None:
         """Begin to listen, and return when that is done. Raises UsageError if it cannot be done."""
         _silence()
+        install()
         self._thread.start()
         if not self._started.wait(START):
             raise UsageError("mitmproxy does not begin to listen")
@@ -88,13 +91,22 @@ class Engine:
 
     def call(self, what: Callable[[], object]) -> None:
         """Call something in the engine's thread and wait until it has returned, but for no more than a second."""
+        done: Future[None] = Future()
 
-        async def called() -> None:
-            what()
+        def called() -> None:
+            try:
+                what()
+            except Exception as error:  # noqa: BLE001 - raised where it was called
+                done.set_exception(error)
+            else:
+                done.set_result(None)
 
-        if self._thread.is_alive():
-            with suppress(FutureTimeoutError):
-                asyncio.run_coroutine_threadsafe(called(), self._loop).result(1)
+        try:
+            self._loop.call_soon_threadsafe(called)
+        except RuntimeError:  # it has ended
+            return
+        with suppress(FutureTimeoutError):
+            done.result(1 if self._thread.is_alive() else 0)
 
     def stop_listening(self) -> None:
         """Let no more clients in."""
