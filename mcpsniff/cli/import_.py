@@ -62,7 +62,7 @@ def command(
     kind, exchanges = read_exchanges(file, account)
     chosen = exchanges if everything else mcp_of(exchanges)
     for bad in account.bad:
-        note(f"{shown(file)}: {bad}")
+        note(f"{shown(file)}: {shown(bad)}")
     failed = CaptureError.exit_status if account.bad else 0
     if not chosen:
         said = f"{shown(file)}, {kind}, has {count(len(exchanges), 'HTTP exchange')}, none of them MCP"
@@ -75,7 +75,7 @@ def command(
     path = _write(imported, file, output, directory, safe_label(label), keep_secrets=keep_secrets)
     if not quiet:
         for remark in account.remarks:
-            note(remark)
+            note(shown(remark))
         of_all = "" if len(chosen) == len(exchanges) else f" of {len(exchanges):,}"
         click.echo(f"{count(len(chosen), 'HTTP exchange')}{of_all} from {shown(file)}: {shown(path)}")
     return failed

@@ -21,7 +21,8 @@ _BY_CLIENT: Final = ("client disconnect", "client closed", "stream closed by cli
 def read_flows(file: BinaryIO, size: int, account: Account) -> Iterator[Heard]:
     """Yield the HTTP exchanges of a flow file of ``size`` bytes, in its order.
 
-    What cannot be read ends it: ``account.bad`` names the flow and the byte at which it begins.
+    What cannot be read ends it, unless it is a flow with something odd in it: ``account.bad`` names the flow and the
+    byte at which it begins.
     """
     bounded = _Bounded(file, size)
     flows = FlowReader(bounded).stream()  # type: ignore[arg-type]  # it reads, tells and seeks
@@ -34,8 +35,13 @@ def read_flows(file: BinaryIO, size: int, account: Account) -> Iterator[Heard]:
         except Exception as error:  # noqa: BLE001 - mitmproxy's reader raises whatever a broken file leads to
             account.bad.append(f"flow {number} at byte {begins:,} cannot be read: {_why(error, bounded)}")
             return
-        if isinstance(flow, HTTPFlow) and flow.request.method != "CONNECT":
-            yield _heard(flow, number)
+        try:
+            heard = _heard(flow, number) if isinstance(flow, HTTPFlow) and flow.request.method != "CONNECT" else None
+        except Exception as error:  # noqa: BLE001 - of what a flow holds mitmproxy's reader checks only a part
+            account.bad.append(f"flow {number} at byte {begins:,} cannot be read: {_why(error, bounded)}")
+            continue
+        if heard is not None:
+            yield heard
         else:
             account.others += 1
         account.others += isinstance(flow, HTTPFlow) and flow.websocket is not None

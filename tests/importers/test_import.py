@@ -184,3 +184,32 @@ def test_show_says_what_to_do_with_such_files(folder: Path, capsys: pytest.Captu
     for kind in ("flows", "har"):
         assert run(["show", as_file(folder, kind, session())]) == 3
         assert f"mcpsniff import {folder}/seen.{kind} makes a capture of it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("moment", [float("inf"), float("nan")])
+def test_a_flow_with_an_impossible_time_is_named_and_the_others_are_imported(
+    folder: Path, moment: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flows = session()
+    second = len(flow_file(flows[:1]))
+    flows[1].request.timestamp_start = moment
+    assert run(["import", as_file(folder, "flows", flows)]) == 3
+    said_of_it = capsys.readouterr()
+    assert f"flow 2 at byte {second:,} cannot be read: it is no flow of mitmproxy (cannot convert" in said_of_it.err
+    assert said_of_it.out.startswith(f"{len(flows) - 1} HTTP exchanges from")
+
+
+@pytest.mark.parametrize("member", ["url", "method"])
+def test_what_is_said_of_a_file_does_nothing_to_a_terminal(
+    folder: Path, member: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    har = json.loads(Path(as_file(folder, "har", session())).read_bytes())
+    for entry in har["log"]["entries"]:
+        entry["_eventSourceMessages"] = [{"time": 1, "data": "{}"}]
+        entry["response"].get("content", {}).pop("text", None)
+        entry["request"][member] += "\x1b[2J"
+    (folder / "odd.har").write_text(json.dumps(har))
+    run(["import", str(folder / "odd.har"), "--all"])
+    said_of_it = capsys.readouterr()
+    assert "put together from the list" in said_of_it.err
+    assert "\x1b" not in said_of_it.err + said_of_it.out
