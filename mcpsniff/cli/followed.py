@@ -1,5 +1,6 @@
 """One capture that is followed: from its growing file to what a view shows of it."""
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -18,6 +19,10 @@ from mcpsniff.transcript.live.view import View
 
 TICK: Final = 0.25
 """Seconds between two looks at the clock and at whether the capture is still being written."""
+
+COLLECT: Final = 10_000
+"""Records after which the garbage is collected. Sessions that ended are some of it, in cycles, and left to itself
+Python collects those only when they have come to a quarter of all that is alive."""
 
 type Begin = Callable[[Facts, str], tuple[LiveSession, View]]
 """Makes session and view of a capture, given its label, once its first line is there."""
@@ -38,6 +43,7 @@ class Followed:
         self._origin = 0.0
         self._next_tick = 0.0
         self._unwritten = 0
+        self._uncollected = 0
 
     def step(self) -> bool:
         """Show what is new; return whether there was anything.
@@ -58,6 +64,7 @@ class Followed:
                 let_others_run()
         if records:
             self._unwritten = 0
+            self._collect(len(records))
             return True
         if self._view is not None:
             self._view.rest()
@@ -66,6 +73,12 @@ class Followed:
         elif self._clock() >= self._next_tick:
             self._tick()
         return False
+
+    def _collect(self, records: int) -> None:
+        self._uncollected += records
+        if self._uncollected >= COLLECT:
+            self._uncollected = 0
+            gc.collect()
 
     def waiting(self) -> Iterable[Going]:
         """The requests and the streams that are open."""
