@@ -280,3 +280,11 @@ def test_urls_and_challenges() -> None:
     assert parameter("Bearer Resource_Metadata=u, c=d", "resource_metadata") == "u"
     assert parameter('Bearer x_resource_metadata="u"', "resource_metadata") == ""
     assert parameter("Basic", "resource_metadata") == ""
+
+
+@pytest.mark.parametrize("host", ["", "\x1b[31m", "a b"])
+def test_a_host_header_that_names_no_host_leaves_the_exchange_with_the_one_that_is_reached(host: str) -> None:
+    chosen = select()
+    flow = asking("POST", "https://mcp.test/mcp", Host=host)
+    assert verdict(chosen, flow, message("initialize")) is Verdict.KEEP
+    assert all(chosen.kept)
