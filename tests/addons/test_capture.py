@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mitmproxy.io import FlowReader
 
 from mcpsniff.capture.reader import open_capture
 from tests.addons.stock import Mitmdump
@@ -202,7 +203,8 @@ def test_other_addons_go_on_working_and_what_they_take_away_is_admitted(tmp_path
             peer.send(answer(said_so, JSON.decode().strip()))
 
     asked = said(id=1, method="tools/list")
-    with Upstream(serve) as upstream, Mitmdump(tmp_path, upstream.url, "-s", str(other)) as stock:
+    flows = tmp_path / "saved.flows"
+    with Upstream(serve) as upstream, Mitmdump(tmp_path, upstream.url, "-s", str(other), "-w", str(flows)) as stock:
         got = []
         for place in ("/own", "/streams", "/changes"):
             with stock.connect() as peer:
@@ -210,6 +212,9 @@ def test_other_addons_go_on_working_and_what_they_take_away_is_admitted(tmp_path
                 got.append(peer.next_message()[1])
         assert stock.stop() == 0
     assert got == [b'{"jsonrpc":"2.0","id":1,"result":{}}', said_so.upper(), b'{"changed":1}']
+    assert "rror" not in stock.log
+    with flows.open("rb") as file:
+        assert len(list(FlowReader(file).stream())) == 3
     (path,) = stock.folder.glob("*.mcpcap")
     records = list(open_capture(str(path)).records())
     answers = {one.channel for one in records if one.kind == "open" and one.body["dir"] == "s2c"}

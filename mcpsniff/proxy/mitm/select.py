@@ -7,6 +7,7 @@ MCP was spoken; and the OAuth and well-known exchanges that belong to such a ser
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import orjson
 from mitmproxy.http import Headers, HTTPFlow, Message
@@ -24,7 +25,6 @@ DOCUMENT: Final = 256 << 10
 """Bytes of a metadata document that are read."""
 NAMED: Final = 1024
 """Hosts that are remembered by name."""
-_CASE: Final = "mcpsniff.case"
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/", "image/", "audio/", "video/")
 """Types of bodies that are no message, whatever is in them."""
 _BARE: Final = ("GET", "HEAD", "DELETE", "OPTIONS")
@@ -60,12 +60,14 @@ class Select:
         """Hosts to which a request went."""
         self._hosts = hosts
         self._everything = everything
+        self._cases: WeakKeyDictionary[HTTPFlow, _Case] = WeakKeyDictionary()
+        """Not in ``metadata`` of the flow, which mitmproxy saves with it."""
 
     # -- as the judge ------------------------------------------------------------------------------------------------
 
     def begin(self, flow: HTTPFlow) -> Verdict:
         """See `mcpsniff.proxy.mitm.tap.Judge`."""
-        case = flow.metadata[_CASE] = _Case(flow)
+        case = self._cases[flow] = _Case(flow)
         request = flow.request
         remember(self.passed, case.host)
         if not self._hosts.has(case.host, request.port) and not self._hosts.has(request.pretty_host, request.port):
@@ -89,7 +91,7 @@ class Select:
 
     def more(self, flow: HTTPFlow, direction: str, data: bytes) -> Verdict:
         """See `mcpsniff.proxy.mitm.tap.Judge`."""
-        case: _Case = flow.metadata[_CASE]
+        case = self._cases[flow]
         if direction == "c2s":
             return Verdict.WAIT if case.body is None else self._asked(case, case.body, data)
         if flow.response is None:
@@ -112,7 +114,7 @@ class Select:
 
     def responseheaders(self, flow: HTTPFlow) -> None:
         """Learn from the response what else belongs to the server."""
-        case: _Case | None = flow.metadata.get(_CASE)
+        case = self._cases.get(flow)
         response = flow.response
         if case is None or response is None or not case.is_kept:
             return

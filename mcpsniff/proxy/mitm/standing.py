@@ -74,7 +74,7 @@ def _announce(session: ForwardSession, url: str, *, quiet: bool) -> None:
             os.write(1, f"{url}\n".encode())
         return
     made = ", made just now" if session.authority.is_new else ""
-    say(f"the proxy is {url}: give it to the client, or set HTTP_PROXY and HTTPS_PROXY to it")
+    say(f"the proxy is {url} - give it to the client, or set HTTP_PROXY and HTTPS_PROXY to it")
     say(f"what it signs is to be trusted by the client: {shown(session.ca_path)}{made} (mcpsniff ca tells how)")
     if session.listens_to_others:
         say("warning: whoever reaches this machine can use that proxy, and be recorded")
