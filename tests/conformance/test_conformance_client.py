@@ -33,16 +33,16 @@ class Run(NamedTuple):
     """Some scenarios of a version of the suite."""
 
     package: str
-    scenarios: str
+    options: tuple[str, ...]
     number: int
     is_around_clients: bool = False
     """One mcpsniff for each client, instead of one for the suite, which starts the clients and costs much less."""
 
 
 RUNS = {
-    "0.1": Run("conformance-0.1", "all", 26),
-    "0.2": Run("conformance-0.2", "all", 48),
-    "0.2-clients": Run("conformance-0.2", "extensions", 6, is_around_clients=True),
+    "0.1": Run("conformance-0.1", ("--suite", "all"), 26),
+    "0.2-2026-07-28": Run("conformance-0.2", ("--suite", "all", "--spec-version", "2026-07-28"), 33),
+    "0.2-extensions": Run("conformance-0.2", ("--suite", "extensions"), 6, is_around_clients=True),
 }
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(3 * SECONDS)]
 
@@ -71,7 +71,7 @@ def suite(run: Run, folder: Path, around_suite: list[str], around_client: list[s
     results, places = folder / "results", folder / "places"
     places.mkdir(parents=True)
     client = [*TURN, str(places), *around_client, node(), str(PEERS / "client_conformance.mjs")]
-    options = ["--suite", run.scenarios, "--timeout", str(CLIENT_SECONDS * 1000), "--output-dir", str(results)]
+    options = [*run.options, "--timeout", str(CLIENT_SECONDS * 1000), "--output-dir", str(results)]
     done = subprocess.run(
         [*around_suite, node(), str(program), "client", "--command", shlex.join(client), *options],
         cwd=folder,

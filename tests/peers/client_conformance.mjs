@@ -10,7 +10,6 @@
 import { writeFileSync } from "node:fs";
 
 import { Client, ClientCredentialsProvider, CrossAppAccessProvider, DpopSession, PrivateKeyJwtProvider, StreamableHTTPClientTransport, UnauthorizedError, requestJwtAuthorizationGrant } from "@modelcontextprotocol/client";
-import { SKILLS_EXTENSION_ID, SkillsClient } from "@modelcontextprotocol/client/ext/skills";
 
 const MODERN = "2026-07-28";
 const CALLBACK = "http://localhost:3000/callback";
@@ -196,21 +195,12 @@ function allowed(schema, first) {
   }
 }
 
-/** List the skills; read them, in the scenarios that are about that. */
-async function load(skills) {
-  const listing = await skills.list();
-  if (scenario.endsWith("-no-prefetch")) return;
-  for (const skill of listing.skills) {
-    for (const { uri } of skill.resources) await skills.read(skill, uri);
-  }
-}
-
 async function session(url) {
   const provider = scenario.startsWith("auth/") ? (PROVIDERS[scenario] ?? (() => new Granting()))() : undefined;
   const client = new Client(
     { name: "conformance-client", version: "1.0" },
     {
-      capabilities: { elicitation: { form: { applyDefaults: true } }, extensions: { [SKILLS_EXTENSION_ID]: {} } },
+      capabilities: { elicitation: { form: { applyDefaults: true } } },
       ...(revision === MODERN && { versionNegotiation: { mode: { pin: MODERN } } }),
     },
   );
@@ -228,8 +218,6 @@ async function session(url) {
   for (const call of calls) {
     await granted(() => transport, provider, () => client.callTool(call));
   }
-  const skills = new SkillsClient(client);
-  if (skills.supported) await load(skills);
   await client.close();
 }
 
