@@ -37,7 +37,7 @@ class Mitmdump:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=environment(MCPSNIFF_DIR=str(self.folder)),
+                env=environment(MCPSNIFF_DIR=str(self.folder), PYTHONUNBUFFERED="1"),
                 start_new_session=True,
             )
 
