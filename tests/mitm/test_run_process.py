@@ -18,7 +18,7 @@ COUNTS = """
 import os, signal, sys, time
 seen = []
 def note(number, frame):
-    os.write(1, f"got {signal.Signals(number).name}\n".encode())  # print may be under way
+    os.write(1, f"got {signal.Signals(number).name}\\n".encode())  # print may be under way
 for name in sys.argv[1:]:
     signal.signal(getattr(signal, "SIG" + name), note)
 print("ready", os.getpid(), flush=True)
