@@ -5,7 +5,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 ENVIRONMENT := scripts/environment.sh
 INPUTS := pyproject.toml constraints.txt
-PYTEST_ARGS ?= -n 3 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types layers docs docs-check captures captures-check check bench clean venv dev peers chromium
