@@ -86,14 +86,33 @@ class World:
         for word in words:
             for name, there in {ORIGIN: self.url, HOST: "localhost", **names}.items():
                 word = word.replace(name, there)  # noqa: PLW2901
-            trust = found[-1:] == ["mcpsniff"] and word in ("http", "forward")
-            found += [word, "--upstream-ca", str(self.authority)] if trust else [word]
+            way = word if found[-1:] == ["mcpsniff"] else ""
+            found.append(word)
+            if way in ("http", "forward"):
+                found += ["--upstream-ca", str(self.authority)]
+            elif way == "stdio":
+                found += ["--grace", "60"]  # however long its server takes to end on a busy machine
         return found
 
-    def run(self, words: Sequence[str], captures: Path, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    def run(self, words: Sequence[str], captures: Path) -> "subprocess.CompletedProcess[bytes]":
         """Run a command to its end."""
         program, env = self.folder / words[0], self.environment(captures)
-        return subprocess.run(words, input=stdin, capture_output=True, env=env, timeout=100, executable=program)
+        nothing = subprocess.DEVNULL
+        return subprocess.run(words, stdin=nothing, capture_output=True, env=env, timeout=100, executable=program)
+
+    def ask(self, words: Sequence[str], captures: Path) -> "subprocess.CompletedProcess[bytes]":
+        """Run a command that serves on its stdin: send a ping, hear what comes back, and only then let it end."""
+        pipe, program, env = subprocess.PIPE, self.folder / words[0], self.environment(captures)
+        with (captures / "stderr").open("w+b") as log:
+            process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=log, env=env, executable=program)
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(PING)
+            process.stdin.flush()
+            heard = process.stdout.readline()
+            rest, _ = process.communicate(timeout=100)
+            log.seek(0)
+            return subprocess.CompletedProcess(words, process.returncode, heard + rest, log.read())
 
     def environment(self, captures: Path) -> dict[str, str]:
         path = f"{self.folder}:{environment()['PATH']}"
@@ -189,7 +208,7 @@ def test_what_surrounds_the_servers_is_left_alone() -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_commands_serve_and_record(world: World, tmp_path: Path, words: tuple[str, ...]) -> None:
-    done = world.run(world.real(words), tmp_path, PING)
+    done = world.ask(world.real(words), tmp_path)
     assert (done.returncode, done.stdout) == (0, PONG), done.stderr
     ways = [TRANSPORTS[way] for name, way in pairwise(words) if name == "mcpsniff"]
     assert sorted(capture.header["transport"] for capture in captured(tmp_path)) == sorted(ways)
