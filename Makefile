@@ -7,6 +7,9 @@ ENVIRONMENT := scripts/environment.sh
 INPUTS := pyproject.toml constraints.txt
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
+# Where this is set, the hundreds of processes that the tests start would each compile all that they import.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types layers docs docs-check captures captures-check check bench clean venv dev peers chromium
 
