@@ -18,6 +18,7 @@ from mcpsniff.cli.table import Cell, Column, table
 from mcpsniff.transcript.digest import Digest
 from mcpsniff.transcript.layout import wrapped
 from mcpsniff.transcript.safe import visible
+from mcpsniff.transcript.servers import route
 from mcpsniff.transcript.units import count, duration, size
 
 COLUMNS: Final = (
@@ -102,7 +103,8 @@ def _when(one: Seen, now: float) -> str:
 def _row(one: Seen, now: float, *, versions: bool) -> list[Cell]:
     entry, digest = one.entry, one.digest
     header = entry.header
-    transport = " → ".join(filter(None, (header.transport, header.upstream))) if header else ""
+    server = (header.upstream if header else None) or ("" if digest is None else route(digest.origins))
+    transport = " → ".join(filter(None, (header.transport if header else None, server)))
     parts = f" ({entry.parts} parts)" if entry.parts > 1 else ""
     return [
         ("method", visible(entry.label)),

@@ -7,6 +7,7 @@ from mcpsniff.decoder.channel import Channel, close_event, number_of, text_of
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.decoder.flow import Flow
 from mcpsniff.decoder.tcp import connection_of, responses_of
+from mcpsniff.protocol.origins import server_of
 from mcpsniff.wire.frames import GAP, Span
 from mcpsniff.wire.http1_parts import CLOSE, CUT, Data, End, Head
 
@@ -33,10 +34,8 @@ class BodyChannel(Channel):
         if answered is not None:
             self.flow: Flow = answered.flow
         else:
-            authority = text_of(self._about.get("authority"))
-            scheme = text_of(self._about.get("scheme"))
-            origin = f"{scheme}://{authority}" if scheme else authority
-            self.flow = Flow(web, connection_of(number, fields), origin, web.limit)
+            server = server_of(text_of(self._about.get("scheme")), text_of(self._about.get("authority")))
+            self.flow = Flow(web, connection_of(number, fields), server, web.limit)
 
     def begin(self, out: list[Event], t: int) -> None:
         """Its head, which came before its first byte; a response that never began has none."""

@@ -7,6 +7,7 @@ from mcpsniff.decoder.channel import Channel, close_event, number_of, text_of
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.decoder.flow import Flow
 from mcpsniff.protocol.events import Close
+from mcpsniff.protocol.origins import server_of
 from mcpsniff.wire.http1 import Http1Connection, Http1Splitter
 from mcpsniff.wire.http1_parts import End, Head, Part
 
@@ -79,7 +80,7 @@ class Wire:
         self.channels: dict[str, TcpChannel] = {}
         self.closed: set[str] = set()
         self._web = web
-        self._authority = text_of(about.get("upstream")) or text_of(about.get("server"))
+        self._authority = server_of("", text_of(about.get("upstream")) or text_of(about.get("server")))
         self._connection: Http1Connection | None = None
         self._made_for = (NO_CHANNEL, NO_CHANNEL)
         self._flow: Flow | None = None

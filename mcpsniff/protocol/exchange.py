@@ -59,6 +59,8 @@ class Exchange:
     """Over HTTP: the number of the HTTP exchange that carried the request."""
     connection: int | None = None
     """Over HTTP: the connection that carried the request."""
+    authority: str = ""
+    """Over HTTP: the server behind it, see `mcpsniff.protocol.http.HttpExchange`."""
     status: int | None = None
     """Over HTTP: the status of the response to the request that carried it, once there is one."""
     n: int = 0

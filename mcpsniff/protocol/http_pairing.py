@@ -116,7 +116,7 @@ class HttpExchanges(Exchanges):
         ended = super()._request(message, side)
         exchange, http = message.link, message.http
         if exchange is not None and http is not None:
-            exchange.http, exchange.connection = http.number, http.connection
+            exchange.http, exchange.connection, exchange.authority = http.number, http.connection, http.authority
             exchange.unseen = http.is_torn or self._has_lost
             if message.direction == "c2s":
                 http.requests += 1

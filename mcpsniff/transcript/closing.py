@@ -110,7 +110,8 @@ def _counts(summary: Summary, width: int) -> Iterator[Line]:
     )
     if summary.stderr_lines:
         sent += f", {count(summary.stderr_lines, 'line')} on stderr"
-    for text in (f"sent: {sent}", *map(visible, summary.http.lines())):
+    servers = () if summary.talks is None else summary.talks.servers.lines()
+    for text in (f"sent: {sent}", *map(visible, (*summary.http.lines(), *servers))):
         for line in wrapped(text, width - 2):
             yield [("", "  "), ("plain", line)]
 
@@ -155,7 +156,7 @@ def _conversations(summary: Summary, width: int) -> Iterator[Line]:
     for number, talk in talks.named.items():
         counts = summary.by_talk.counts.get(number)
         role = f"who-{number % COLOURS}"
-        who = visible("; ".join([*talk.names(), *filter(None, (talk.told(),))]))
+        who = visible("; ".join([*talks.names(talk), *filter(None, (talk.told(),))]))
         first: Line = [("", "  "), (role, f"[{number}] ")]
         for line in wrapped(f"{who}: {counts.told() if counts else 'nothing shown'}", width - length(first)):
             yield [*first, ("plain", line)]

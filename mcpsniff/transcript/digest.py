@@ -35,13 +35,16 @@ class Digest(NamedTuple):
     """The first published one that governed it, else one that was named."""
     conversations: int = 1
     """Over HTTP there may be several; client, server and revision are those of the first one with a result."""
+    origins: tuple[str, ...] = ()
+    """Over HTTP: the servers with which MCP was spoken, at most `mcpsniff.transcript.servers.KNOWN`."""
 
     @classmethod
     def read(cls, value: Any) -> "Digest | None":
         """The digest that a list of its fields means, as JSON gives it back; None if it is none."""
         if not isinstance(value, list) or len(value) != len(cls._fields):
             return None
-        duration_us, messages, errors, unanswered, findings, worst, client, server, revision, conversations = value
+        duration_us, messages, errors, unanswered, findings, worst, client, server, revision, *rest = value
+        conversations, origins = rest
         numbers = (
             duration_us,
             messages,
@@ -56,6 +59,8 @@ class Digest(NamedTuple):
             return None
         if not (revision is None or isinstance(revision, str)):
             return None
+        if not (isinstance(origins, list) and all(isinstance(origin, str) for origin in origins)):
+            return None
         return cls(
             duration_us,
             messages,
@@ -67,6 +72,7 @@ class Digest(NamedTuple):
             tuple(server) if server else None,
             revision,
             conversations,
+            tuple(origins),
         )
 
 
@@ -96,6 +102,7 @@ def digest(source: Source) -> Digest:
         server=_peer(conversation.server_info),
         revision=revision or conversation.revision,
         conversations=max(talks.count, 1),
+        origins=tuple(talks.servers.spoken),
     )
 
 

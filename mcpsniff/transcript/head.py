@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from mcpsniff.capture.records import Header
 from mcpsniff.protocol.conversation import CLOSED, HANDSHAKE, LEGACY_ERA, MODERN_ERA, UNKNOWN, Conversation
 from mcpsniff.protocol.revisions import is_published
+from mcpsniff.transcript.servers import listed, route
 from mcpsniff.transcript.talks import STATES, Talks, peer
 from mcpsniff.transcript.units import count
 
@@ -23,6 +24,8 @@ class Entry(NamedTuple):
     """How many lines the value may take; None: as many as it needs."""
     is_path: bool = False
     """A path is for copying: it is never broken into lines."""
+    is_learnt: bool = False
+    """True if it was told by what was said, not by the capture's first line."""
 
 
 def is_settled(conversation: Conversation) -> bool:
@@ -61,9 +64,12 @@ def _transport(header: Header, talks: Talks | None) -> Iterator[Entry]:
     if header.transport:
         known = [] if talks is None else [_flavour(talk.conversation) for talk in talks.named.values()]
         yield Entry("transport", header.transport, " and ".join(dict.fromkeys(filter(None, known))))
-    ends = [end for end in (header.listen, header.upstream) if end]
+    spoken = [] if talks is None or header.upstream else talks.servers.spoken
+    ends = [end for end in (header.listen, header.upstream or route(spoken)) if end]
     if ends:
-        yield Entry("route", " → ".join(ends))
+        yield Entry("route", " → ".join(ends), is_learnt=bool(spoken))
+    if talks is not None and spoken and talks.servers.besides:
+        yield Entry("also asked", listed(talks.servers.besides), is_learnt=True)
 
 
 def _flavour(conversation: Conversation) -> str:
@@ -98,7 +104,7 @@ def _conversations(talks: Talks) -> Iterator[Entry]:
             for who, capabilities in (("client", known.client_capabilities), ("server", known.server_capabilities))
             if (shown := _capabilities(capabilities)[0])
         ]
-        for names in talk.names():
+        for names in talks.names(talk):
             yield Entry("conversation", " · ".join([f"{talk.number}: {names}", *filter(None, (told,)), *can]), lines=3)
             can = []
     if talks.count > len(talks.named):

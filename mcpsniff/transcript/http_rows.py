@@ -30,6 +30,7 @@ from mcpsniff.transcript.lanes import ENDS as LANE_ENDS
 from mcpsniff.transcript.oauth_words import oauth_words
 from mcpsniff.transcript.own_changes import OwnChanges
 from mcpsniff.transcript.row import HTTP, NOTE, Row
+from mcpsniff.transcript.servers import Servers
 from mcpsniff.wire.frames import Frame
 from mcpsniff.wire.http1_parts import TUNNEL, UPGRADED
 
@@ -76,6 +77,7 @@ class HttpRows:
         self._latest: tuple[Row, HttpExchange] | None = None
         self._conversation: int | None = None
         self._are_several = False
+        self._servers = Servers()
         self._changes = OwnChanges()
 
     def begin(self) -> None:
@@ -90,6 +92,7 @@ class HttpRows:
         if http is None:
             return
         row.conversation = self.marked(message.conversation)
+        row.server = self.server(message.conversation, http.authority)
         known = self._of(http.number)
         if message.direction == "c2s":
             if known.first is None:
@@ -148,6 +151,7 @@ class HttpRows:
             self._of(http.origin).cut_by_us = True
         row = Row(event.n, event.t, HTTP, http=http.origin)
         row.conversation = self.marked(event.conversation)
+        row.server = self.server(event.conversation, http.authority)
         if event.state == UNDECODED:
             row.status, row.words, row.loud = NO_STATUS, (undecoded(event),), True
         elif http.stream is not None and event.state != STREAMING:
@@ -312,6 +316,12 @@ class HttpRows:
             self._conversation = conversation
         self._are_several = self._are_several or conversation != self._conversation
         return conversation if self._are_several else None
+
+    def server(self, conversation: int | None, authority: str) -> str:
+        """The server, once there is more than one; for a conversation, once more than one speaks MCP."""
+        self._servers.add(authority, is_mcp=bool(conversation))
+        are_several = self._servers.are_several if conversation else self._servers.are_several_asked
+        return authority if are_several else ""
 
     def _of(self, number: int) -> Known:
         known = self._known.get(number)

@@ -112,7 +112,8 @@ def _exchange(exchange: Exchange) -> bytes:
     ).encode()
     if exchange.http is not None:
         status = "null" if exchange.status is None else exchange.status
-        line += f',"http":{exchange.http},"status":{status}'.encode()
+        origin = _text(exchange.authority) if exchange.authority else b"null"
+        line += f',"http":{exchange.http},"status":{status},"origin":'.encode() + origin
     return line + b"}\n"
 
 
@@ -124,6 +125,7 @@ def _http(event: Http) -> bytes:
         "t_us": event.t,
         "number": http.number,
         "conn": http.connection,
+        "origin": http.authority or None,
         "method": http.method or None,
         "target": http.target or None,
         "status": http.status,

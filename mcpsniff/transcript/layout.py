@@ -47,6 +47,14 @@ def fitted(text: str, room: int) -> str:
     return text if not split(text, room)[1] else split(text, max(room - 1, 0))[0] + "…"
 
 
+def middle_cut(text: str, room: int) -> str:
+    """``text`` in at most so many cells, cut in its middle: beginnings and ends tell names apart."""
+    if cells(text) <= room:
+        return text
+    end = split(text[::-1], (room - 1) // 2)[0][::-1]
+    return f"{split(text, room - 1 - cells(end))[0]}…{end}"
+
+
 def cut(line: Line, room: int) -> Line:
     """The line in at most ``room`` cells; where it was cut stands an ellipsis."""
     if length(line) <= room:

@@ -207,6 +207,8 @@ def _row_line(row: Row, mark: str, among: str) -> str:
         parts.append("HTTP")
     if row.conversation is not None:
         parts.append(f"conversation {row.conversation}")
+    if row.server:
+        parts.append(f"at {markdown_code(shortened(row.server, 80))}")
     parts.append(_http_title(row, mark) if row.kind == HTTP else _title(row))
     parts.extend(_NUMBER.sub(rf"[{mark}#\1](#{mark}n\1)", markdown_text(word)) for word in row.words)
     if row.remark:

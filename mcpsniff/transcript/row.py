@@ -48,6 +48,8 @@ class Row:
     findings: list[Finding] = field(default_factory=list)
     conversation: int | None = None
     """Over HTTP: the number of the conversation, where there is more than one."""
+    server: str = ""
+    """Over HTTP: the origin of the server, where there is more than one; captured text."""
     event_id: str | None = None
     """Over HTTP: the id of the event that carried it."""
     is_after: bool = False

@@ -201,7 +201,9 @@ class RowBuilder:
             row.words += (CUT_BY_US,)
         row.latency_us = waited or None
         row.lanes = self._lanes.end(exchange.request, BROKEN)
-        row.conversation = self._http.marked(exchange.conversation if exchange.http is not None else None)
+        if exchange.http is not None:
+            row.conversation = self._http.marked(exchange.conversation)
+            row.server = self._http.server(exchange.conversation, exchange.authority)
         self._add(row)
 
     def _exchange_of_http(self, event: Http) -> None:

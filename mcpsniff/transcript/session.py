@@ -54,6 +54,7 @@ class Session:
         self.label = label or source.header.label or ""
         self._now_us = now_us
         self._last = self._t = 0
+        self._is_http = source.header.transport in ("http", "forward")
         self.talks = Talks()
         """The conversations over HTTP, of all events so far."""
 
@@ -95,7 +96,7 @@ class Session:
         return self.is_opened and not self._decoder.conversation.over_http
 
     def _take_note(self, events: list[Event]) -> None:
-        if self._decoder.conversation.over_http:
+        if self._is_http or self._decoder.conversation.over_http:
             self.talks.feed(events)
         for event in reversed(events):
             if not isinstance(event, Finding):

@@ -21,6 +21,7 @@ from mcpsniff.protocol.conversation import (
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.protocol.revisions import CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from mcpsniff.transcript.safe import shortened
+from mcpsniff.transcript.servers import Servers
 from mcpsniff.transcript.units import count
 
 NAMED: Final = 20
@@ -45,6 +46,8 @@ class Talk:
     """One conversation."""
 
     conversation: Conversation
+    authority: str = ""
+    """The server with which it is held, by its origin."""
     asked: dict[tuple[str, str], int] = field(default_factory=dict)
     """In 2026-07-28: requests by client and revision."""
 
@@ -53,10 +56,13 @@ class Talk:
         """Its number."""
         return self.conversation.number
 
-    def names(self) -> Iterator[str]:
-        """Who talks with whom and in which revision; captured text. One line, but one for each client of 2026-07-28."""
+    def names(self, *, with_place: bool = False) -> Iterator[str]:
+        """Who talks with whom and in which revision; captured text. One line, but one for each client of 2026-07-28.
+
+        ``with_place``: say at which server that is.
+        """
         known = self.conversation
-        server = peer(known.server_info) or "?"
+        server = (peer(known.server_info) or "?") + (f" at {self.authority}" if with_place and self.authority else "")
         if known.era != MODERN_ERA:
             names = f"{peer(known.client_info) or '?'} → {server}"
             yield ", ".join(filter(None, (names, known.revision or known.requested_revision)))
@@ -81,16 +87,24 @@ class Talks:
 
     def __init__(self) -> None:
         self.named: dict[int, Talk] = {}
+        self.servers = Servers()
+        """Where all of them are held."""
         self.count = 0
         self._latest = 0
 
     def feed(self, events: Iterable[Event]) -> None:
         """Take events."""
+        events = list(events)
+        self.servers.feed(events)
         for event in events:
             if isinstance(event, Message) and event.http is not None and event.http.talk is not None:
-                self._message(event, event.http.talk.conversation)
+                self._message(event, event.http.talk.conversation, event.http.authority)
 
-    def _message(self, message: Message, conversation: Conversation) -> None:
+    def names(self, talk: Talk) -> Iterator[str]:
+        """See `Talk.names`; with the server's address where there are several."""
+        return talk.names(with_place=self.servers.are_several)
+
+    def _message(self, message: Message, conversation: Conversation, authority: str) -> None:
         number = conversation.number
         talk = self.named.get(number)
         if talk is None:
@@ -98,7 +112,7 @@ class Talks:
                 self._latest = number
                 self.count += 1
                 if len(self.named) < NAMED:
-                    talk = self.named[number] = Talk(conversation)
+                    talk = self.named[number] = Talk(conversation, authority)
             if talk is None:
                 return
         if message.kind == REQUEST and message.direction == "c2s" and PROTOCOL_VERSION_KEY in message.meta:

@@ -10,17 +10,20 @@ from typing import Final
 from mcpsniff.checks import Finding
 from mcpsniff.transcript.advice import what_to_do
 from mcpsniff.transcript.head import Entry
-from mcpsniff.transcript.layout import cells, clipped, cut, fitted, flowed, hard_wrapped, length, wrapped
+from mcpsniff.transcript.layout import cells, clipped, cut, fitted, flowed, hard_wrapped, length, middle_cut, wrapped
 from mcpsniff.transcript.payload import FOLDED, Style, body_lines, payload_lines
 from mcpsniff.transcript.pretty import Line, Segment
 from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened, visible
+from mcpsniff.transcript.servers import short
 from mcpsniff.transcript.units import duration, moment, size
 
 WIDTH: Final = 100
 """Of a transcript that goes into a pipe or a file."""
 NARROW: Final = 66
 """Below this width the details of a row stand on a line of their own."""
+WIDE: Final = 80
+"""Below this width names of servers are short in the lane of HTTP."""
 NARROWEST: Final = 36
 """Below this width the values of the head stand below their names."""
 
@@ -31,6 +34,9 @@ LONGEST_TARGET: Final = 60
 LONGEST_EVENT_ID: Final = 12
 SHORTEST_TARGET: Final = 24
 """Cells that the target of an HTTP request has at least, if it needs them, however much is said of it."""
+LONGEST_SERVER: Final = 20
+SHORTEST_SERVER: Final = 6
+"""Cells of a server's name on a row."""
 COLOURS: Final = 6
 """How many roles ``who-0`` … there are."""
 
@@ -50,6 +56,7 @@ class TextTranscript:
         self._style = style
         self._narrow = self.width < NARROW
         self._margin = 4 if self._narrow else 24
+        self._place = min(self.width // 6, LONGEST_SERVER)
         self._repeated = ""
 
     def head(self, label: str, entries: Iterable[Entry]) -> None:
@@ -136,7 +143,7 @@ class TextTranscript:
             self._print([("", " " * indent), (role, line)])
 
     def _wide_row(self, row: Row, title: Line, details: Line) -> None:
-        start = [*self._start(row), arrow(row), ("", " "), *_mark(row)]
+        start = [*self._start(row), arrow(row), ("", " "), *_mark(row, self._place)]
         if row.kind in (CLOSE, NOTE):
             self._sentence(start, title)
             return
@@ -197,7 +204,9 @@ class TextTranscript:
         start: Line = [("time", f"{moment(row.t):>7}")] if self._narrow else [*self._start(row), ("", " ")]
         if self.width >= NARROWEST:
             start.append(("http", " http"))
-        start += [("http", " │ "), *_mark(row)]
+        start.append(("http", " │ "))
+        margin = length([*start, *_mark(row, 0)])
+        start += _mark(row, self._place if self.width >= WIDE else min(self._place, SHORTEST_SERVER))
         figures = (
             ""
             if self._narrow
@@ -214,7 +223,7 @@ class TextTranscript:
             line = [*line, ("", " " * (self.width - length(start) - length(line) - len(figures))), ("http", figures)]
         self._print([*start, *line])
         if is_apart:
-            self._below_http(row, details, length(start))
+            self._below_http(row, details, margin)
 
     def _below_http(self, row: Row, details: Line, margin: int) -> None:
         """Print what is said of an HTTP exchange on lines below it."""
@@ -230,7 +239,7 @@ class TextTranscript:
                 self._print([*first, (role, part)])
 
     def _narrow_row(self, row: Row, title: Line, details: Line) -> None:
-        start: Line = [("time", f"{moment(row.t):>7}"), ("", " "), arrow(row), ("", " "), *_mark(row)]
+        start: Line = [("time", f"{moment(row.t):>7}"), ("", " "), arrow(row), ("", " "), *_mark(row, self._place)]
         room = self.width - length(start)
         if row.kind in (CLOSE, NOTE):
             self._sentence(start, title)
@@ -290,10 +299,12 @@ def _figures_of_http(row: Row) -> Line:
     return figures if row.latency_us is None else [*figures, ("http", duration(row.latency_us))]
 
 
-def _mark(row: Row) -> Line:
-    """The number of its conversation, where there are several; each has a colour of its own."""
+def _mark(row: Row, room: int) -> Line:
+    """The number of its conversation and the server, each where there are several; ``room`` is that of the server."""
     number = row.conversation
-    return [] if number is None else [(f"who-{number % COLOURS}", f"[{number}] ")]
+    place = middle_cut(visible(short(row.server)), room) if row.server and room >= SHORTEST_SERVER else ""
+    named = " ".join(filter(None, ("" if number is None else str(number), place)))
+    return [(f"who-{(number or 0) % COLOURS}", f"[{named}] ")] if named else []
 
 
 def _details(row: Row) -> Line:

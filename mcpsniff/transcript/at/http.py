@@ -25,6 +25,8 @@ def http_facts(http: HttpExchange, event: Http | None) -> Iterator[Known]:
     stream = f", {STREAM_KINDS[http.stream_kind]}" if http.stream_kind is not None else ""
     of = "" if http.conversation is None else f", conversation {http.conversation}"
     yield Known("http", "", f"exchange {http.number} on connection {http.connection}{of}{stream}")
+    if http.authority:
+        yield Known("server", http.authority)
     if event is None:
         return
     meaning = undecoded(event) if event.state == UNDECODED else HTTP_STATES[event.state]

@@ -6,12 +6,15 @@ from typing import Final
 from mcpsniff.protocol.exchange import STATES, Exchange
 from mcpsniff.protocol.http import STREAM_KINDS, STREAMING, Http, HttpExchange, origin_form
 from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.origins import names_of
 from mcpsniff.transcript.filter.error import BadValueError
 from mcpsniff.transcript.filter.lexer import Value
 from mcpsniff.transcript.filter.term import Context, Term
 from mcpsniff.transcript.filter.values import Interval, choice, interval, pattern, whole
 from mcpsniff.wire.frames import Frame
 
+_SERVERS_LIMIT: Final = 1_000
+"""Servers of which it is remembered whether they match."""
 _CLASS: Final = re.compile("([1-9])xx", re.IGNORECASE)
 
 
@@ -57,6 +60,28 @@ def http(value: Value, _: Context) -> Term:
         return any(map(match, (method, target, path, f"{method} {target}", f"{method} {path}")))
 
     return Term({Message: lambda message: holds(message.http), Http: lambda event: holds(event.exchange)})
+
+
+def server(value: Value, _: Context) -> Term:
+    """The server behind it: its host, with or without the port, or its whole origin. Case does not matter."""
+    match = pattern(value._replace(text=value.text.lower().removesuffix("/")))
+    known: dict[str, bool] = {}
+
+    def holds(origin: str) -> bool:
+        if origin not in known:
+            if len(known) >= _SERVERS_LIMIT:
+                known.clear()
+            known[origin] = any(map(match, names_of(origin)))
+        return known[origin]
+
+    return Term(
+        {
+            Message: lambda message: message.http is not None and holds(message.http.authority),
+            Exchange: lambda exchange: holds(exchange.authority),
+            Http: lambda event: holds(event.exchange.authority),
+        },
+        late=False,
+    )
 
 
 def session(value: Value, _: Context) -> Term:

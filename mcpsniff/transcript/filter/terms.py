@@ -18,7 +18,7 @@ from mcpsniff.protocol.meta import META_FLAWS
 from mcpsniff.protocol.reading import TEXT_FLAWS
 from mcpsniff.protocol.revisions import METHODS
 from mcpsniff.transcript.filter.error import BadValueError, nearest
-from mcpsniff.transcript.filter.http_terms import http, is_bare, session, status, stream
+from mcpsniff.transcript.filter.http_terms import http, is_bare, server, session, status, stream
 from mcpsniff.transcript.filter.lexer import TEXT, Value
 from mcpsniff.transcript.filter.term import Context, Term, Tests
 from mcpsniff.transcript.filter.values import (
@@ -263,6 +263,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "conversation": Field(_conversation, "the number of the conversation"),
     "status": Field(status, "over HTTP, the status of the response: `404`, `4xx`, `>=400`"),
     "http": Field(http, 'over HTTP, the method, the target or its path, or both: `GET`, `/mcp`, `"GET /mcp"`'),
+    "server": Field(server, "over HTTP, the server: `api.example.com`, `127.0.0.1:3001`, `https://*.example.com`"),
     "session": Field(session, "over HTTP, the session id, or the endpoint of HTTP+SSE"),
     "stream": Field(stream, "over HTTP, the event stream: " + ", ".join(f"`{kind}`" for kind in STREAM_KINDS)),
     TEXT: Field(_text, "a text in the message, also behind its escapes, on stderr or in a finding; case is ignored"),
@@ -285,6 +286,10 @@ OTHER_NAMES: Final = {
     "path": "http",
     "target": "http",
     "url": "http",
+    "host": "server",
+    "origin": "server",
+    "upstream": "server",
+    "authority": "server",
     "transport": "stream",
     "check": "code",
     "number": "n",

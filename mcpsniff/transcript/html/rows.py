@@ -27,6 +27,7 @@ from mcpsniff.transcript.http_words import ENDS
 from mcpsniff.transcript.payload import WHOLE, Style, body_lines
 from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened
+from mcpsniff.transcript.servers import short
 from mcpsniff.transcript.summary import is_refused
 from mcpsniff.transcript.text import MARKS, blamed
 from mcpsniff.transcript.units import duration, moment, size
@@ -154,8 +155,10 @@ def _start(row: Row) -> str:
 
 def _line(row: Row) -> str:
     parts = [_start(row)]
-    if row.conversation is not None:
-        parts.append(f"<i>[{row.conversation}]</i>")
+    if row.conversation is not None or row.server:
+        number = "" if row.conversation is None else f"{row.conversation}"
+        place = content(shortened(short(row.server), LONGEST_ID)) if row.server else ""
+        parts.append(f"<i>[{' '.join(filter(None, (number, place)))}]</i>")
     if row.kind in (CLOSE, NOTE, BLANK, REPORT):
         parts.append(f"<b>{_title_of_noise(row)}</b>")
     elif row.kind == HTTP and row.status:

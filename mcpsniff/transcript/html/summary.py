@@ -91,7 +91,8 @@ def summary_section(summary: Summary) -> Iterator[str]:
     if summary.stderr_lines:
         sent.append(f"{count(summary.stderr_lines, 'line')} on stderr")
     yield f"<p>{content(', '.join(sent))}.</p>\n"
-    for line in summary.http.lines():
+    servers = () if summary.talks is None else summary.talks.servers.lines()
+    for line in (*summary.http.lines(), *servers):
         yield f"<p>{content(line.replace('event', 'Event', 1) if line.startswith('event') else line)}.</p>\n"
     if summary.methods:
         yield from _table(summary)
@@ -154,7 +155,7 @@ def _conversations(summary: Summary) -> Iterator[str]:
     yield f"<h3>{count(talks.count, 'conversation')}</h3>\n<ul class=requests>\n"
     for number, talk in talks.named.items():
         counts = summary.by_talk.counts.get(number)
-        who = "; ".join([*talk.names(), *filter(None, (talk.told(),))])
+        who = "; ".join([*talks.names(talk), *filter(None, (talk.told(),))])
         told = counts.told() if counts else "nothing shown"
         yield f"<li>[{number}] {content(shortened(who, LONGEST))} <small>{told}</small></li>\n"
     if talks.count > len(talks.named):

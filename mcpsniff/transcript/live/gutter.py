@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mcpsniff.transcript.layout import cells, split
+from mcpsniff.transcript.layout import cells, middle_cut
 from mcpsniff.transcript.pretty import Line, Segment
 from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.text import NARROW, Print
@@ -55,7 +55,7 @@ class Gutter:
             return
         column = self.column
         if column:
-            name = shortened(label, column)
+            name = middle_cut(visible(label), column)
             role = self.named(label, column)[0]
             self._print([(role, name + " " * (column - cells(name))), ("lane", "│ "), *line])
             return
@@ -67,13 +67,4 @@ class Gutter:
     def named(self, label: str, room: int) -> Segment:
         """A label as it stands in a line."""
         number = self.labels.index(label) if label in self.labels else 0
-        return f"who-{number % COLOURS}", shortened(label, room)
-
-
-def shortened(label: str, room: int) -> str:
-    """A label in at most so many cells, cut in its middle: beginnings and ends tell labels apart."""
-    text = visible(label)
-    if cells(text) <= room:
-        return text
-    end = split(text[::-1], (room - 1) // 2)[0][::-1]
-    return f"{split(text, room - 1 - cells(end))[0]}…{end}"
+        return f"who-{number % COLOURS}", middle_cut(visible(label), room)

@@ -26,7 +26,18 @@ from mcpsniff.transcript.units import count, duration
 
 KNOWN_AT_ONCE: Final = frozenset({"started", "capture", "command", "folder", "transport", "route", "filter"})
 """Entries of the head that the capture's first line tells; the others are told by the opening of the session."""
-BRIEF: Final = ("capture", "command", "route", "client", "server", "revision", "conversation", "note", "filter")
+BRIEF: Final = (
+    "capture",
+    "command",
+    "route",
+    "also asked",
+    "client",
+    "server",
+    "revision",
+    "conversation",
+    "note",
+    "filter",
+)
 """Entries that are shown where several sessions are."""
 
 
@@ -48,7 +59,8 @@ class View(Protocol):
 
 def is_news(entry: Entry) -> bool:
     """True for what the opening of the session told, such as which transport over HTTP this is."""
-    return entry.name not in KNOWN_AT_ONCE or (entry.name == "transport" and bool(entry.remark))
+    is_new = entry.name not in KNOWN_AT_ONCE or entry.is_learnt
+    return is_new or (entry.name == "transport" and bool(entry.remark))
 
 
 class LiveRows(RowBuilder):
