@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
+from mcpsniff.capture.content import holds_nothing
 from mcpsniff.capture.labels import safe_label, shown
 from mcpsniff.capture.reader import read_header
 from mcpsniff.capture.records import Header
@@ -65,6 +66,8 @@ class Found(NamedTuple):
     """Of how many captures it is the newest; 0: it was named outright."""
     which: str = ""
     """What these captures have in common, as it stands after "the newest one", such as ``called time``."""
+    passed: int = 0
+    """How many newer ones were passed over, since they hold nothing."""
 
     @property
     def said(self) -> str:
@@ -72,7 +75,9 @@ class Found(NamedTuple):
         if not self.newest_of:
             return ""
         chosen = "the only one" if self.newest_of == 1 else f"the newest of {self.newest_of:,}"
-        return f"{chosen} {self.which}".rstrip()
+        said = f"{chosen} {self.which}".rstrip()
+        others = "a newer one" if self.passed == 1 else f"{self.passed:,} newer ones"
+        return f"{said} but for {others}, where nothing was recorded" if self.passed else said
 
 
 def list_captures(folder: str) -> list[Entry]:
@@ -101,13 +106,20 @@ def list_captures(folder: str) -> list[Entry]:
     return sorted((_entry(first, sorted(found)) for first, found in parts.items()), key=lambda e: (e.started, e.path))
 
 
-def find(what: str | None, directory: str | None = None, *, warn: Warn = lambda _text: None) -> Found:
+def find(
+    what: str | None,
+    directory: str | None = None,
+    *,
+    warn: Warn = lambda _text: None,
+    even_without_content: bool = True,
+) -> Found:
     """Return the capture that ``what`` means.
 
     The first that is there counts: a path to a file; the newest capture with exactly this label; a file name; the
     newest capture whose label begins with it, whose label contains it, whose file name begins with it. None means the
-    newest capture of all. ``directory`` is ``--dir``, see `store.capture_folder`. Raises CaptureError, with what may
-    have been meant, when there is none.
+    newest capture of all. Unless it may be one ``even_without_content``, newer ones that hold nothing are passed over
+    for one that holds something. ``directory`` is ``--dir``, see `store.capture_folder`. Raises CaptureError, with
+    what may have been meant, when there is none.
     """
     if what is not None and (os.sep in what or os.path.isfile(what)):
         return Found(what, 0)
@@ -118,16 +130,30 @@ def find(what: str | None, directory: str | None = None, *, warn: Warn = lambda 
     readable = [entry for entry in entries if entry.header]
     if what is None:
         if readable:
-            return Found(readable[-1].path, len(readable))
+            return _newest(readable, "", even_without_content=even_without_content)
+        if entries:
+            raise CaptureError(f"no capture in {shown(folder)} can be read: `mcpsniff list` says why")
         raise CaptureError(f"there is no capture in {shown(folder)} yet: {TRY}{_elsewhere(folder, directory)}")
     for which, means in _meanings(what) if what else ():
         matches = [entry for entry in readable if means(entry)] or [entry for entry in entries if means(entry)]
         if matches:
-            return Found(matches[-1].path, len(matches) if which else 0, which)
+            if not which:
+                return Found(matches[-1].path, 0)
+            return _newest(matches, which, even_without_content=even_without_content)
     raise CaptureError(
         f"no capture in {shown(folder)} has the label or name {shown(what)}"
         f"{_suggestion(what, entries)}{_elsewhere(folder, directory)}"
     )
+
+
+def _newest(entries: list[Entry], which: str, *, even_without_content: bool) -> Found:
+    """Return the newest of ``entries``, which have ``which`` in common."""
+    chosen = len(entries) - 1
+    if not even_without_content:
+        held = (at for at in reversed(range(len(entries))) if not holds_nothing(entries[at].files))
+        chosen = next(held, chosen)
+    passed = len(entries) - 1 - chosen
+    return Found(entries[chosen].path, len(entries), which, passed)
 
 
 def _meanings(what: str) -> tuple[tuple[str, Callable[[Entry], bool]], ...]:

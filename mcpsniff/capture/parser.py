@@ -98,7 +98,7 @@ class PartParser:
         """
         if not self._held:
             if self.header is None:
-                raise CaptureError(f"{shown(self.path)}, line 1: empty capture, nothing was written")
+                raise CaptureError(f"{shown(self.path)}, line 1: empty capture, nothing was recorded")
             return []
         records: list[Record] = []
         line = b"".join(self._held)

@@ -36,6 +36,7 @@ COLUMNS: Final = (
 )
 ROOM_FOR_VERSIONS: Final = 110
 _UNKNOWN: Final[Cell] = ("remark", "")
+NOTHING: Final = "nothing was recorded: the file is empty"
 
 
 @click.command("list")
@@ -72,8 +73,9 @@ def command(*, as_json: bool, everything: bool, long: bool, directory: str | Non
     for line, one in zip(lines, seen, strict=True):
         print_line(line)
         if one.problem is not None:
-            for text in wrapped(f"unreadable: {visible(one.problem)}", (width or 1000) - 4):
-                print_line([("", "    "), ("bad", text)])
+            role, problem = ("bad", f"unreadable: {visible(one.problem)}") if one.entry.size else ("remark", NOTHING)
+            for text in wrapped(problem, (width or 1000) - 4):
+                print_line([("", "    "), (role, text)])
     unread = sum(one.is_unread for one in seen)
     if unread:
         text = f"{count(unread, 'capture')} not read yet (more than {size(AT_ONCE)}): `mcpsniff list --all` reads all"
@@ -124,7 +126,7 @@ def _figures(one: Seen, digest: Digest | None, now: float, *, versions: bool) ->
     lasted = digest.duration_us
     if one.running:
         lasted = max(lasted, int((now - one.entry.started.timestamp()) * 1_000_000))
-    worst: Cell = ("remark", "none")
+    worst: Cell = ("remark", "none" if not digest.empty else "nothing recorded" + " yet" * one.running)
     if digest.worst is not None:
         code, _, severity = digest.worst
         worst = (severity, visible(f"{code} {severity}"))

@@ -59,8 +59,9 @@ def command(
     """Show what was said: every message, who answered whom and how fast, what was wrong.
 
     CAPTURE is a file (- for standard input). LABEL is the name of a server as `mcpsniff list` shows it, or a part of
-    that name, and means its newest capture. Without either the newest capture of all is shown. Several are shown on
-    one time line, each line with its label.
+    that name, and means its newest capture. Without either the newest capture of all is shown. In both cases captures
+    in which nothing was recorded are passed over, if there are others. Several are shown on one time line, each line
+    with its label.
 
     EXPR is made of terms such as tool:echo, method:tools/*, kind:error, state:open, dir:s2c, id:7, code:MCP4,
     severity:>=warning, latency:>500ms, size:>64k, t:10s..20s, n:12..40, status:4xx, text:"any words"; side by side all
@@ -121,7 +122,7 @@ def choose(what: str | None, directory: str | None) -> Capture:
     """Open the capture that is meant; where there was a choice, say on stderr which one was taken."""
     if what == "-":
         return open_stream(sys.stdin.buffer)
-    found = find(what, directory, warn=note)
+    found = find(what, directory, warn=note, even_without_content=False)
     opened = open_capture(found.path)
     if found.said:
         note(f"showing {shown(found.path)}, {found.said}")

@@ -99,6 +99,7 @@ class Storing:
         if self._open_masker is not None:
             self._masker = self._open_masker()
         self._writer = self._open_writer()
+        self._append([])  # the first line: whoever looks finds a capture, although nothing was said yet
         looks = 0
         while True:
             batch, last = self._recorder.take()
@@ -135,7 +136,7 @@ class Storing:
         self._backlog, self._open_gaps = [], {}
         stored = self._writer.append(self._places.placed(entries))
         self._places.stored(entries[:stored])
-        if stored == len(entries):
+        if stored == len(entries) and self._writer.failure is None:
             self._pause = 0.0
             return
         self._set_aside(entries[stored:])

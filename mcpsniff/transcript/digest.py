@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from mcpsniff.capture.content import tells
 from mcpsniff.checks.recorder import damage_finding
 from mcpsniff.decoder import Decoder
 from mcpsniff.protocol.revisions import is_published
@@ -35,6 +36,8 @@ class Digest(NamedTuple):
     """The first published one that governed it, else one that was named."""
     conversations: int = 1
     """Over HTTP there may be several; client, server and revision are those of the first one with a result."""
+    empty: bool = False
+    """It holds nothing but that a run began, see `mcpsniff.capture.content`."""
     origins: tuple[str, ...] = ()
     """Over HTTP: the servers with which MCP was spoken, at most `mcpsniff.transcript.servers.KNOWN`."""
 
@@ -44,7 +47,7 @@ class Digest(NamedTuple):
         if not isinstance(value, list) or len(value) != len(cls._fields):
             return None
         duration_us, messages, errors, unanswered, findings, worst, client, server, revision, *rest = value
-        conversations, origins = rest
+        conversations, empty, origins = rest
         numbers = (
             duration_us,
             messages,
@@ -57,7 +60,7 @@ class Digest(NamedTuple):
             return None
         if not (_texts(worst, 3) and _texts(client, 2) and _texts(server, 2)):
             return None
-        if not (revision is None or isinstance(revision, str)):
+        if not (revision is None or isinstance(revision, str)) or type(empty) is not bool:
             return None
         if not (isinstance(origins, list) and all(isinstance(origin, str) for origin in origins)):
             return None
@@ -72,6 +75,7 @@ class Digest(NamedTuple):
             tuple(server) if server else None,
             revision,
             conversations,
+            empty,
             tuple(origins),
         )
 
@@ -80,7 +84,9 @@ def digest(source: Source) -> Digest:
     """Decode a capture and sum it up. Raises CaptureError as the source does."""
     decoder, summary, talks = Decoder(source.header, joined_late=source.joined_late), Summary(), Talks()
     revision = None
+    told = False
     for record in source.records():
+        told = told or tells(record)
         events = decoder.feed(record)
         summary.feed(events)
         talks.feed(events)
@@ -102,6 +108,7 @@ def digest(source: Source) -> Digest:
         server=_peer(conversation.server_info),
         revision=revision or conversation.revision,
         conversations=max(talks.count, 1),
+        empty=not (told or source.damage or source.joined_late),
         origins=tuple(talks.servers.spoken),
     )
 

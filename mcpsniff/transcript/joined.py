@@ -20,7 +20,7 @@ from mcpsniff.transcript.live.gutter import Gutter, distinct
 from mcpsniff.transcript.live.view import BRIEF
 from mcpsniff.transcript.payload import FOLDED, Style
 from mcpsniff.transcript.rows import Row, RowBuilder
-from mcpsniff.transcript.session import CUT_OFF, HEAD_EVENTS, RUNNING, Session
+from mcpsniff.transcript.session import HEAD_EVENTS, Session, ending
 from mcpsniff.transcript.summary import Summary
 from mcpsniff.transcript.text import Print, TextTranscript
 from mcpsniff.wire.frames import Frame
@@ -77,10 +77,8 @@ class Joined:
     @property
     def ending(self) -> str:
         """What there is to say of how the recording ends, when all rows were given."""
-        if self._running:
-            return RUNNING
-        is_cut = self.session.has_process and not (self.summary.has_ended or self._whole_ended)
-        return CUT_OFF if is_cut else ""
+        has_ended = self.summary.has_ended or self._whole_ended
+        return ending(self.session, is_running=self._running, has_ended=has_ended)
 
     def _decoded(self) -> Iterator[Row]:
         for events in self.session.events():

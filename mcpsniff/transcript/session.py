@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
+from mcpsniff.capture.content import tells
 from mcpsniff.capture.parser import Damage
-from mcpsniff.capture.records import Header, Record
+from mcpsniff.capture.records import COMMENT, Header, Record
 from mcpsniff.checks import Finding
 from mcpsniff.checks.recorder import damage_finding
 from mcpsniff.decoder import Decoder, Event
@@ -55,12 +56,15 @@ class Session:
         self._now_us = now_us
         self._last = self._t = 0
         self._is_http = source.header.transport in ("http", "forward")
+        self.holds_nothing = True
+        """Nothing was recorded so far but that a run began."""
         self.talks = Talks()
         """The conversations over HTTP, of all events so far."""
 
     def events(self) -> Iterator[list[Event]]:
         """The events record by record, then what the end brings: open exchanges, and what was unreadable."""
         for record in self._source.records():
+            self.take(record)
             if events := self._decoder.feed(record):
                 self._take_note(events)
                 yield events
@@ -95,6 +99,11 @@ class Session:
         """True once the head says all that it will; over HTTP more conversations may come."""
         return self.is_opened and not self._decoder.conversation.over_http
 
+    def take(self, record: Record) -> None:
+        """Take note of whether a record holds anything."""
+        if self.holds_nothing:
+            self.holds_nothing = not (record.kind == COMMENT or tells(record))
+
     def _take_note(self, events: list[Event]) -> None:
         if self._is_http or self._decoder.conversation.over_http:
             self.talks.feed(events)
@@ -105,6 +114,7 @@ class Session:
                 return
 
     def _damage(self, k: int, damage: Damage) -> Finding:
+        self.holds_nothing = False
         text = f"line {damage.line} of {os.path.basename(damage.path)}: {damage.text}"
         return damage_finding(self._last, k, self._t, text)
 
@@ -123,6 +133,7 @@ class Page(Protocol):
 
 
 RUNNING: Final = "the session is still running"
+NOTHING: Final = "nothing was recorded"
 CUT_OFF: Final = "the recording ends here without an end of the session: mcpsniff or the machine was stopped"
 
 
@@ -160,8 +171,16 @@ def write(session: Session, page: Page, *, now_us: int | None = None, running: b
         summary.feed(events)
         give(builder.feed(events))
     give(builder.finish(), at_the_end=True)
-    if running:
-        page.end(RUNNING)
-    elif session.has_process and not (summary.has_ended or (whole is not None and whole.has_ended)):
-        page.end(CUT_OFF)
+    has_ended = summary.has_ended or (whole is not None and whole.has_ended)
+    if text := ending(session, is_running=running, has_ended=has_ended):
+        page.end(text)
     return summary
+
+
+def ending(session: Session, *, is_running: bool, has_ended: bool) -> str:
+    """What is to be said at the end of a transcript besides its rows; empty if nothing."""
+    if is_running:
+        return f"{RUNNING}; {NOTHING} yet" if session.holds_nothing else RUNNING
+    if session.has_process and not has_ended:
+        return CUT_OFF
+    return NOTHING if session.holds_nothing else ""

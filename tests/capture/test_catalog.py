@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpsniff.capture.catalog import Found, find, list_captures
+from mcpsniff.capture.records import CHUNK, CLOSE, COMMENT, GAP, OPEN, Record
 from mcpsniff.errors import CaptureError
 from tests.capture.capture_files import SESSION, encoded, save
 
@@ -76,6 +77,60 @@ def test_a_label_means_its_newest(folder: Path) -> None:
     assert find("time").said == "the newest of 2 called time"
     assert find("git").said == "the only one called git"
     assert find(None).said == "the newest of 3"
+
+
+STDIO = [Record(0, OPEN, n, {"kind": kind, "dir": "s2c", "conn": 0}) for n, kind in enumerate(["stdin", "stdout"])]
+CAME_AND_WENT = [
+    Record(0, OPEN, 0, {"kind": "tcp", "dir": "c2s", "conn": 0}),
+    Record(5, CLOSE, 0, {"how": "eof"}),
+]
+UNUSED = {"text": "nothing is recorded: no client used the proxy; what was said past it is unknown", "by": "mcpsniff"}
+REFUSED = {"text": "a client refused mcpsniff's certificate for mcp.example (unknown ca)", "by": "mcpsniff"}
+
+
+@pytest.mark.parametrize("records", [[], STDIO, CAME_AND_WENT, [Record(9, COMMENT, None, UNUSED)]])
+def test_the_newest_is_the_newest_with_something_in_it_for_who_wants_to_read(
+    folder: Path, records: list[Record]
+) -> None:
+    def means(what: str | None) -> Found:
+        return find(what, even_without_content=False)
+
+    newest = save(folder, stamp("time", 4), records, started="2026-11-04T10:00:00Z", label="time")
+    empty = folder / stamp("time", 5)
+    empty.touch()
+    assert means(None) == Found(str(folder / stamp("time", 3)), 4, "", 1)
+    assert means(None).said == "the newest of 4 but for a newer one, where nothing was recorded"
+    save(folder, stamp("time", 6), records, started="2026-11-06T10:00:00Z", label="time")
+    assert means("time").said == "the newest of 4 called time but for 2 newer ones, where nothing was recorded"
+    assert find("time").path == str(folder / stamp("time", 6)), "what runs is followed from its beginning"
+    assert means(newest.name).path == str(newest), "named, it is meant"
+    for name in (stamp("git", 2), stamp("time", 1), stamp("time", 3)):
+        (folder / name).unlink()
+    assert means(None) == Found(str(folder / stamp("time", 6)), 2)
+    for path in folder.glob("*.mcpcap"):
+        if path != empty:
+            path.unlink()
+    with pytest.raises(CaptureError, match=r"no capture in .* can be read: `mcpsniff list` says why"):
+        means(None)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record(1, CHUNK, 0, b"x"),
+        Record(1, OPEN, 0, {"kind": "http-request", "dir": "c2s", "conn": 0}),
+        Record(1, CLOSE, 1, {"how": "exit", "status": 1}),
+        Record(1, CLOSE, 1, {"how": "error", "error": "not found", "status": 127}),
+        Record(1, GAP, 0, {"bytes": 3, "why": "disk"}),
+        Record(1, COMMENT, None, REFUSED),
+        Record(1, COMMENT, None, {**UNUSED, "by": "somebody"}),
+    ],
+)
+def test_whatever_was_recorded_is_something(folder: Path, record: Record) -> None:
+    newest = save(folder, stamp("x", 8), [*STDIO, record], started="2026-11-08T10:00:00Z", label="x")
+    assert find(None, even_without_content=False) == Found(str(newest), 4)
+    newest.write_bytes(encoded([], started="2026-11-08T10:00:00Z", label="x") + b"torn")
+    assert find(None, even_without_content=False).path == str(newest), "damage is something, too"
 
 
 def test_a_part_of_a_label_will_do_and_is_said_to_be_one(folder: Path) -> None:

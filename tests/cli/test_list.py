@@ -80,11 +80,22 @@ def test_a_capture_of_http_has_its_upstream_and_says_how_many_talked(tmp_path: P
 def test_no_length_is_claimed_where_nothing_was_recorded(tmp_path: Path) -> None:
     """A relay that nobody used: its capture does not tell how long it ran."""
     path = saved(tmp_path, "x", days=0.1, records=[], transport="http")
-    assert re.search(r"^x +2 h ago +0 +0  none", run("list", "--dir", str(tmp_path)).out, re.MULTILINE)
-    assert listed(tmp_path)[0]["duration_us"] == 0
+    (tmp_path / "old-20261129T100000.000Z-1.mcpcap").touch()
+    told = run("list", "--dir", str(tmp_path)).out
+    assert re.search(r"^x +2 h ago +0 +0  nothing recorded  ", told, re.MULTILINE)
+    assert re.search(r"^old  .*\n    nothing was recorded: the file is empty$", told, re.MULTILINE)
+    assert "unreadable" not in told
+    entry, old = listed(tmp_path)
+    assert (entry["duration_us"], entry["empty"]) == (0, True)
+    assert old["empty"] is None
+    assert "nothing was recorded" in old["problem"]
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert re.search(r"^x +running +2 h 24 min +0 ", run("list", "--dir", str(tmp_path)).out, re.MULTILINE)
+        told = run("list", "--dir", str(tmp_path)).out
+        assert re.search(r"^x +running +2 h 24 min +0 +0  nothing recorded yet  ", told, re.MULTILINE)
+        told = run("show", "x", "--dir", str(tmp_path)).out
+        assert "the session is still running; nothing was recorded yet\n" in told
+    assert "\nnothing was recorded\n" in run("show", "x", "--dir", str(tmp_path)).out
 
 
 def test_local_times_are_of_this_place() -> None:
@@ -255,7 +266,10 @@ def test_parts_are_one_capture(tmp_path: Path) -> None:
 def test_a_digest_comes_back_as_it_was() -> None:
     whole = Digest(1, 2, 3, 4, {"error": 1}, ("MCP101", "x", "error"), ("c", ""), None, None)
     assert Digest.read(json.loads(json.dumps(whole))) == whole
-    for broken in (None, 1, [], list(whole)[:-1], [*whole[:5], ["a"], *whole[6:]], [True, *whole[1:]], [*whole[:8], 1]):
+    for broken in (
+        *(None, 1, [], list(whole)[:-1], [*whole[:5], ["a"], *whole[6:]], [True, *whole[1:]], [*whole[:8], 1]),
+        [*whole[:-1], 0],
+    ):
         assert Digest.read(broken) is None
 
 

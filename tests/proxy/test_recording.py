@@ -361,3 +361,33 @@ def test_a_session_that_ends_has_a_transcript_started(tmp_path: Path) -> None:
     assert done.returncode == 0
     if (REPO / "mcpsniff/cli/show.py").exists():
         assert wait_for(lambda: list(tmp_path.glob("*.md")))
+
+
+def test_the_first_line_is_there_before_anything_was_said(tmp_path: Path) -> None:
+    """So that whoever looks finds a session in which nothing was said yet, and no empty file."""
+    path = tmp_path / "x.mcpcap"
+    recorder = Recorder()
+    storing = Storing(
+        recorder, lambda: CaptureWriter(os.open(path, os.O_CREAT | os.O_WRONLY), str(path), dict(HEADER)), print
+    )
+    storing.start()
+    assert wait_for(lambda: path.exists() and path.read_bytes().endswith(b"\n"))
+    assert (json.loads(path.read_bytes())["run"], storing.finish(5)) == ("R", 0)
+    assert path.read_bytes().count(b"\n") == 1
+
+
+def test_a_disk_that_has_no_room_for_the_first_line_is_told_of_at_once() -> None:
+    class Full(Memory):
+        def append(self, records: list[Any]) -> int:
+            super().append(records)
+            self.failure = OSError(errno.ENOSPC, "No space left on device")
+            return 0
+
+    said: list[str] = []
+    recorder = Recorder()
+    storing = Storing(recorder, Full, said.append)
+    storing.start()
+    assert wait_for(lambda: said)
+    note(recorder, 0, b"lost")
+    assert storing.finish(5) == 4
+    assert said == ["recording suspended: No space left on device; the session goes on"]

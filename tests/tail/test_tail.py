@@ -209,7 +209,7 @@ def test_a_foreign_file_that_is_being_written_is_said_and_passed_over(tmp_path: 
         (["nowhere.mcpcap"], 3, "no capture in"),
         (["./nowhere.mcpcap"], 3, "no such capture: ./nowhere.mcpcap"),
         (["foreign.mcpcap"], 3, "foreign.mcpcap, line 1: not a capture, it looks like some other text"),
-        (["empty.mcpcap"], 3, "empty.mcpcap, line 1: empty capture, nothing was written"),
+        (["empty.mcpcap"], 3, "empty.mcpcap, line 1: empty capture, nothing was recorded"),
         (["newer.mcpcap"], 3, "newer.mcpcap, line 1: "),
         (["folder"], 3, "no capture in"),
         (["./folder"], 3, "cannot follow ./folder: "),

@@ -68,6 +68,7 @@ class LiveSession(Session):
 
     def feed(self, record: Record) -> Step:
         """What a record leads to."""
+        self.take(record)
         return self._step(self._decoder.feed(record))
 
     def advance(self, now_us: int) -> Step:

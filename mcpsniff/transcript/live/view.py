@@ -19,7 +19,7 @@ from mcpsniff.transcript.payload import Style
 from mcpsniff.transcript.pretty import Segment
 from mcpsniff.transcript.rows import Row, RowBuilder
 from mcpsniff.transcript.safe import visible
-from mcpsniff.transcript.session import CUT_OFF, HEAD_EVENTS
+from mcpsniff.transcript.session import CUT_OFF, HEAD_EVENTS, ending
 from mcpsniff.transcript.summary import Summary
 from mcpsniff.transcript.text import Print, TextTranscript
 from mcpsniff.transcript.units import count, duration
@@ -137,8 +137,8 @@ class LiveText:
         text = ""
         if self._ended and not self._summary.has_ended:
             text = self._ending
-        elif self._session.has_process and not self._ended and not lost:
-            text = CUT_OFF
+        elif not lost:
+            text = ending(self._session, is_running=False, has_ended=self._ended)
         self._summary.of = self._session.messages if self._session.is_filtered else None
         if self._gutter:
             self._brief_end(text)
