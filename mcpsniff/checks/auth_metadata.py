@@ -16,7 +16,8 @@ from mcpsniff.protocol.oauth import (
     fact_of,
 )
 from mcpsniff.protocol.oauth_reading import is_masked, one
-from mcpsniff.protocol.oauth_urls import covers, is_same_issuer, issuer_of, resource_of, split
+from mcpsniff.protocol.oauth_urls import covers, is_at, issuer_of, resource_of
+from mcpsniff.protocol.origins import split
 from mcpsniff.protocol.revisions import R_2025_06_18
 
 DISCOVERY = "basic/authorization#authorization-server-location"
@@ -36,9 +37,9 @@ DISCOVERY = "basic/authorization#authorization-server-location"
 def auth_challenge(event: Http, _: Conversation) -> Verdict:
     """A 401 does not say how to get a token, and there is no metadata document that would say it instead.
 
-    In 2025-06-18 a 401 has to name the resource's metadata in ``WWW-Authenticate: Bearer``; later revisions let it be
-    if the document is at its well-known place. With neither, clients try the paths of 2025-03-26 or give up. A 401
-    without a challenge is a note until it is known that there is no document.
+    In 2025-06-18 a 401 has to name the resource's metadata in ``WWW-Authenticate: Bearer`` (or ``DPoP``); later
+    revisions let the header be if the document is at its well-known place. With neither, clients try the paths of
+    2025-03-26 or give up. From 2025-11-25 on a 401 without the header is a note until the client has found no document.
 
     Fix: Send ``WWW-Authenticate: Bearer resource_metadata="https://…/.well-known/oauth-protected-resource/mcp"``, and
     serve that document.
@@ -51,7 +52,7 @@ def auth_challenge(event: Http, _: Conversation) -> Verdict:
         return f"{place} was refused with 401 that names no metadata, and there are none at the well-known places"
     if step.name == SERVER_METADATA or event.exchange.status != 401 or step.said is not None:
         return None
-    said = f"{request_line(event.exchange)} was answered 401 without WWW-Authenticate: Bearer"
+    said = f"{request_line(event.exchange)} was answered 401 without a WWW-Authenticate that asks for a token"
     if step.revision == R_2025_06_18:
         return said
     return Hit(f"{said}; only a document at its well-known place can tell clients where to get a token", NOTE)
@@ -71,25 +72,27 @@ def auth_challenge(event: Http, _: Conversation) -> Verdict:
 def auth_metadata(event: Http, _: Conversation) -> Verdict:
     """The metadata of the protected resource name no authorization server, or another resource.
 
-    The document has to name at least one authorization server (MCP), and the resource that the client uses (RFC 9728):
-    a client refuses metadata of another one, or it could be led to hand over tokens for other servers. Behind a reverse
-    proxy, mcpsniff included, the address always differs; MCP557 tells of that.
+    The document has to list at least one authorization server (MCP), and to name the resource that the client uses
+    (RFC 9728 section 3.3): a client refuses metadata of another one, or it could be led to ask for tokens for other
+    servers. A page instead of a document, as sites answer that have one for every path, stops some clients, too. Where
+    the client uses the address of mcpsniff, another one is no fault of the server; MCP557 tells of that.
 
     Fix: Set ``resource`` to the URL that clients use for the server, with its path, and list the issuer's URL in
-    ``authorization_servers``.
+    ``authorization_servers``. Without authorization, answer 404.
     """
     step = event.exchange.auth
-    if step is None or not step.succeeded:
+    if step is None or event.exchange.status != 200 or step.is_unread:
         return None
     said = step.said
     if said is None:
-        return f"{request_line(event.exchange)} was answered with success, and with something that is no JSON object"
+        words = f"{request_line(event.exchange)} was answered with success, and with something that is no JSON object"
+        return words if step.authorization.is_challenged else Hit(words, WARNING)
     hits: list[str | Hit] = []
     if not any(said.get("authorization_servers", ())):
-        hits.append("the metadata of the resource name no authorization server")
+        hits.append("the metadata of the resource list no authorization server in authorization_servers")
     resource = one(said, "resource")
     if resource is None:
-        hits.append("the metadata of the resource do not say of which resource (no member resource)")
+        hits.append("the metadata of the resource do not say of which resource (no text as member resource)")
     elif not is_masked(resource) and not _is_relayed(step):
         asked = _protected(step)
         if not _fits(resource, step):
@@ -115,8 +118,9 @@ def auth_resource_mismatch(event: Http, _: Conversation) -> Verdict:
     challenge already leads past mcpsniff, to metadata at the server's own URL. What the server said is passed on
     unchanged: changing it would have to go on in requests that mcpsniff does not see.
 
-    Fix: Leave the server's own URL in the client and use ``mcpsniff run -- CLIENT``, or ``mcpsniff forward`` as the
-    client's proxy. Or let the server name the address of mcpsniff as its resource while you look.
+    Fix: Give the client the URL that the server calls itself by, and start it with ``mcpsniff run -- COMMAND``, where
+    COMMAND is how you start the client otherwise; for a client that is no command, set ``mcpsniff forward`` as its
+    proxy. Or let the server name the address of mcpsniff as its resource while you look.
     """
     step = event.exchange.auth
     if step is None or step.said is None or not _is_relayed(step):
@@ -128,8 +132,8 @@ def auth_resource_mismatch(event: Http, _: Conversation) -> Verdict:
     if not resource or is_masked(resource) or _fits(resource, step):
         return None
     return (
-        f"the server is {quoted(resource)}, the client knows it as {quoted(_protected(step))}, and will refuse this; "
-        "use `mcpsniff run` or `mcpsniff forward`"
+        f"the server calls itself {quoted(resource)}, and the client, which was given {quoted(_protected(step))}, will "
+        f"refuse that; give the client {quoted(resource)}, and start it with: mcpsniff run -- COMMAND"
     )
 
 
@@ -146,26 +150,52 @@ def auth_resource_mismatch(event: Http, _: Conversation) -> Verdict:
 def auth_issuer(event: Http, _: Conversation) -> Verdict:
     """The issuer is not the one that was asked: in the metadata of the authorization server, or in its redirect.
 
-    The ``issuer`` in the metadata has to be the URL from which the place of the document was made (RFC 8414), and
-    ``iss`` in the redirect the same (RFC 9207; from 2026-07-28 on clients have to compare them). That keeps one
-    authorization server from answering for another, so clients refuse.
+    The ``issuer`` in the metadata has to be the one from which the place of the document was made (RFC 8414 section
+    3.3), as ``authorization_servers`` of the resource names it, and ``iss`` in the redirect the same (RFC 9207 section
+    2). Both are compared letter by letter, so a slash at the end counts. A server whose metadata promise ``iss``
+    (``authorization_response_iss_parameter_supported``) has to send it, with errors too. That keeps one authorization
+    server from answering for another: clients refuse, and from 2026-07-28 on they have to.
 
-    Fix: Configure the authorization server with the URL under which clients reach it, letter by letter.
+    Fix: Write the issuer in the same letters in ``authorization_servers``, in ``issuer`` and in ``iss``, and promise
+    ``iss`` only if it is sent.
     """
     step = event.exchange.auth
-    if step is None or step.said is None or event.exchange.is_refused:
+    if step is None or event.exchange.is_refused:
         return None
     if step.name != SERVER_METADATA:
-        named = one(step.asked if step.name == REDIRECT else step.said, "iss")
-        if named is None or not step.issuer or is_masked(named) or is_same_issuer(named, step.issuer):
-            return None
-        return f"the redirect comes from issuer {quoted(named)}, and the metadata name {quoted(step.issuer)}"
+        return _of_redirect(step)
+    if step.said is None:
+        return None
     issuer, asked = one(step.said, "issuer"), issuer_of(step.address)
     if issuer is None:
         return "the metadata of the authorization server name no issuer"
-    if _is_relayed(step) or not asked or is_masked(issuer) or is_same_issuer(issuer, asked):
+    if not asked or is_masked(issuer):
+        return None
+    named = [known for known in step.authorization.issuers if is_at(known, asked)]
+    if named:
+        wanted = f"the metadata of the resource name {quoted(named[0])}"
+        return None if issuer in named else f"the metadata are those of issuer {quoted(issuer)}, and {wanted}"
+    if _is_relayed(step) or is_at(issuer, asked):
         return None
     return f"the metadata at {quoted(asked)} are those of issuer {quoted(issuer)}"
+
+
+def _of_redirect(step: Step) -> Verdict:
+    """What is wrong with the issuer in the outcome of an authorization request, which the browser takes to the client.
+
+    A redirect without an outcome leads to another page; one with ``response`` has all in a signed token (JARM).
+    """
+    outcome = (step.asked if step.name == REDIRECT else step.said) or {}
+    if step.is_repeated or not step.issuer or is_masked(step.issuer) or not {"code", "error"} & outcome.keys():
+        return None
+    named = one(outcome, "iss")
+    if named is None:
+        if not step.authorization.promises_issuer:
+            return None
+        return f"the redirect has no iss, and the metadata of {quoted(step.issuer)} promise one"
+    if is_masked(named) or named == step.issuer:
+        return None
+    return f"the redirect comes from issuer {quoted(named)}, and the metadata name {quoted(step.issuer)}"
 
 
 def _is_relayed(step: Step) -> bool:

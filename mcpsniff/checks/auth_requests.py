@@ -9,6 +9,7 @@ from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.oauth import (
     AUTHORIZATION,
+    DEVICE,
     PUSHED,
     REFRESH,
     REGISTRATION,
@@ -19,12 +20,13 @@ from mcpsniff.protocol.oauth import (
     fact_of,
 )
 from mcpsniff.protocol.oauth_reading import ENDPOINTS, Values, is_masked, one
-from mcpsniff.protocol.oauth_urls import split
+from mcpsniff.protocol.origins import split
 from mcpsniff.protocol.revisions import R_2025_03_26, R_2025_06_18
 
 _NOUNS: Final = {
     AUTHORIZATION: "the authorization request",
     PUSHED: "the authorization request",
+    DEVICE: "the request for a device code",
     TOKEN: "the token request",
     REFRESH: "the token request",
 }
@@ -112,7 +114,7 @@ def auth_pkce(event: Http, _: Conversation) -> Verdict:
     "MCP548",
     "auth-cleartext",
     on=Http,
-    when=tuple(map(fact_of, (RESOURCE_METADATA, SERVER_METADATA, REGISTRATION, AUTHORIZATION, PUSHED, TOKEN, REFRESH))),
+    when=tuple(map(fact_of, (RESOURCE_METADATA, SERVER_METADATA, REGISTRATION, *_NOUNS))),
     severity=ERROR,
     group=HTTP,
     since=R_2025_03_26,

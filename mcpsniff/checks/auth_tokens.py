@@ -11,7 +11,8 @@ from mcpsniff.checks.over_http import is_of_mcp, is_served, request_line
 from mcpsniff.checks.words import quoted
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.http import Http
-from mcpsniff.protocol.oauth_urls import asked_address, covers, is_url, real_address, split
+from mcpsniff.protocol.oauth_urls import asked_address, covers, is_url, real_address
+from mcpsniff.protocol.origins import split
 from mcpsniff.protocol.revisions import R_2025_03_26, R_2025_06_18
 
 TOKENS = "basic/authorization#access-token-usage"

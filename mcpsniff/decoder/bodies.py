@@ -6,6 +6,7 @@ from typing import Final, Protocol
 import orjson
 
 from mcpsniff.protocol.http import EVENT_STREAM, is_json_type, media_type
+from mcpsniff.protocol.oauth_reading import DOCUMENT_LIMIT
 from mcpsniff.wire.body import BodyDecoder
 from mcpsniff.wire.frames import BOM, GAP, INCOMPLETE, INVALID_UTF8, TRUNCATED, UNTERMINATED, Frame
 from mcpsniff.wire.http1_parts import Data, Head
@@ -16,8 +17,6 @@ from mcpsniff.wire.sse import EventSplitter
 _BEGINNINGS: Final = (b"{", b"[", BYTE_ORDER_MARK)
 BEGINNING: Final = 2048
 """Bytes of a body that is no message that are kept, its coding removed: what a refusal says for people."""
-DOCUMENT_LIMIT: Final = 65_536
-"""Bytes of a form, or of a JSON text that is no message, up to which it is read: what OAuth has to say."""
 FORM: Final = "application/x-www-form-urlencoded"
 
 

@@ -20,7 +20,7 @@ from mcpsniff.protocol.http import (
     is_json_type,
     media_type,
 )
-from mcpsniff.protocol.oauth_reading import document
+from mcpsniff.protocol.oauth_reading import document, is_beyond_reading
 from mcpsniff.protocol.oauth_urls import read_request
 from mcpsniff.wire.frames import GAP, Frame
 from mcpsniff.wire.http1_parts import CLOSE, TUNNEL, Data, End, Head, Part, Undecoded
@@ -197,6 +197,7 @@ class Flow:
             http.answered.beginning = reader.beginning
         if not http.requests and (text := reader.document):
             http.said_values = document(text)
+            http.is_unread = http.said_values is None and is_beyond_reading(text)
         for frame in frames:
             self._listener.said(out, http, frame)
         if head is not None and head.framing == TUNNEL:

@@ -349,7 +349,7 @@ class Web:
         event = Http(http, state, http.asked.so_far(), http.answered.so_far(), facts, is_first, *by_now, why)
         self._emitter.tell(out, event, self._conversation(http), t)
         if http.auth is not None and is_first:
-            http.auth.authorization.began = http.auth.authorization.began or event.n
+            http.auth.authorization.begin(event.n)
         return event
 
     def _end(self, out: list[Event], ended: Iterable[Exchange], t: int) -> None:

@@ -3,18 +3,22 @@
 A client that is refused looks for metadata of the resource, then of its authorization server, registers itself, sends
 a browser there, asks for a token, and comes back with it. A step joins the authorization that has named what it uses:
 its address, its client id, its state; or the one of the server at whose address it is. What nobody has named begins one
-of its own, so that no step is without. One that led to a token which was accepted is over; what comes then begins the
-next one, but for tokens that are renewed or given back.
+of its own, so that no step is without; a look for metadata that finds none does not, unless more comes of it. One that
+led to a token which was accepted is over; what comes then begins the next one, but for tokens that are renewed or given
+back.
 """
 
 from collections import OrderedDict
 from typing import Final
+from urllib.parse import urljoin
 
 from mcpsniff.protocol.http import COMPLETE, EVENT_STREAM, STREAMING, HttpExchange
 from mcpsniff.protocol.oauth import (
     AUTHORIZATION,
     AUTHORIZED,
     CHALLENGE,
+    DEVICE,
+    METADATA,
     PUSHED,
     REDIRECT,
     REFRESH,
@@ -29,18 +33,27 @@ from mcpsniff.protocol.oauth import (
     fact_of,
     note,
 )
-from mcpsniff.protocol.oauth_reading import LONGEST, Values, bearer_challenge, form, is_masked, one
+from mcpsniff.protocol.oauth_reading import (
+    DOCUMENT_LIMIT,
+    ISS_PROMISED,
+    LONGEST,
+    Values,
+    form,
+    is_masked,
+    one,
+    token_challenge,
+)
 from mcpsniff.protocol.oauth_urls import (
     OPENID,
     RESOURCE,
     SERVER,
     asked_address,
-    is_same_issuer,
+    is_at,
     issuer_of,
     normal,
     real_address,
-    split,
 )
+from mcpsniff.protocol.origins import split
 from mcpsniff.protocol.revisions import R_2025_06_18, REVISIONS
 from mcpsniff.protocol.talk import LEGACY, SESSION
 
@@ -58,6 +71,7 @@ _PLACES: Final = {
     "registration_endpoint": REGISTRATION,
     "revocation_endpoint": REVOCATION,
     "pushed_authorization_request_endpoint": PUSHED,
+    "device_authorization_endpoint": DEVICE,
 }
 
 
@@ -65,7 +79,7 @@ class Authorizations:
     """All authorizations of a capture."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self._count = self._made = 0
         self._live: OrderedDict[int, Authorization] = OrderedDict()
 
     def observe(self, http: HttpExchange) -> None:
@@ -79,9 +93,8 @@ class Authorizations:
             step = self._of_mcp(http) if _is_of_mcp(http) else self._of_oauth(http)
         if step is not None:
             http.auth = step
-            http.tell(
-                fact_of(step.name), step.authorization.began or None, text=f"authorization {step.authorization.number}"
-            )
+            text = f"authorization {step.number}" if step.number else "no authorization so far"
+            http.tell(fact_of(step.name), step.began or None, text=text)
 
     def lose(self) -> None:
         """Bytes are missing: what was named in them is not known, so nothing is concluded from what was."""
@@ -91,7 +104,7 @@ class Authorizations:
 
     def _of_mcp(self, http: HttpExchange) -> Step | None:
         has_token = http.asks("authorization") is not None
-        challenge = bearer_challenge(http.response.all("www-authenticate")) if http.response else None
+        challenge = token_challenge(http.response.all("www-authenticate")) if http.response else None
         lacks_scope = http.status == 403 and challenge is not None and one(challenge, "error") == "insufficient_scope"
         if http.status == 401 or lacks_scope:
             self._note_token(http, has_token=has_token, was_served=False)
@@ -132,7 +145,7 @@ class Authorizations:
             found = next((one for one in reversed(early) if not origins.isdisjoint(one.origins)), None)
         opens_anew = http.opens and not has_token
         if found is None or (opens_anew and found.is_opened):
-            found = self._new()
+            found = self._new(self._before(http))
         found.is_opened = found.is_opened or opens_anew
         found.server, found.is_challenged = _server_of(http), True
         found.address, found.real = asked_address(http), real_address(http)
@@ -145,6 +158,14 @@ class Authorizations:
             found.name(normal(pointer), RESOURCE_METADATA)
         return self._step(REFUSED if has_token else CHALLENGE, found, http, {}, challenge)
 
+    def _before(self, http: HttpExchange) -> Authorization | None:
+        """The authorization for this server that is over; one of the same session goes first, then by connection."""
+        server, session = _server_of(http), http.session_id
+        found = [one for one in self._live.values() if one.is_done and one.server == server]
+        return max(
+            reversed(found), key=lambda one: (session in one.sessions, http.connection in one.connections), default=None
+        )
+
     # -- metadata --------------------------------------------------------------------------------------------------
 
     def _of_metadata(self, http: HttpExchange) -> Step | None:
@@ -154,7 +175,7 @@ class Authorizations:
         path = http.path
         if path.startswith(RESOURCE) or self._names(http, RESOURCE_METADATA):
             return self._of_resource(http)
-        if path.startswith(SERVER) or OPENID in path:
+        if path.startswith(SERVER) or OPENID in path or self._names(http, SERVER_METADATA):
             return self._of_server(http)
         return None
 
@@ -171,8 +192,8 @@ class Authorizations:
         found.revision = _later(found.revision, R_2025_06_18)
         said = _said(http)
         step = self._step(RESOURCE_METADATA, found, http, {}, said)
+        found.has_metadata = found.has_metadata or step.succeeded
         if step.succeeded and said is not None:
-            found.has_metadata = True
             found.resource = one(said, "resource") or ""
             for issuer in said.get("authorization_servers", ()):
                 note(found.issuers, issuer)
@@ -184,9 +205,10 @@ class Authorizations:
         step = self._step(SERVER_METADATA, found, http, {}, said)
         own = {found.address, found.real}
         is_at_root = split(step.address)[1] == SERVER and not _origins(http).isdisjoint(split(one)[0] for one in own)
-        step.is_last_try = not step.succeeded and is_at_root and not found.has_metadata
+        step.is_last_try = step.is_vain and not http.is_redirect and is_at_root and not found.has_metadata
         if step.succeeded and said is not None:
             found.issuer = one(said, "issuer") or ""
+            found.promises_issuer = one(said, ISS_PROMISED) == "true"
             for name, place in _PLACES.items():
                 found.name(normal(one(said, name) or ""), place)
         return step
@@ -205,6 +227,7 @@ class Authorizations:
         if name in (AUTHORIZATION, PUSHED) and said is None:
             said = _redirected(http)
         step = self._step(name, found, http, asked, said)
+        step.is_repeated = name == REDIRECT and (one(asked, "state") or "") in found.outcomes
         _learn(found, step)
         return step
 
@@ -212,6 +235,8 @@ class Authorizations:
         """Which step a request is, by what it says, else by where it goes."""
         if http.method == "POST" and "grant_type" in asked:
             return REFRESH if one(asked, "grant_type") == "refresh_token" else TOKEN
+        if http.method == "POST" and "client_id" in asked and "device_code" in (_said(http) or {}):
+            return DEVICE
         if http.method == "POST" and "redirect_uris" in asked:
             return REGISTRATION
         if "response_type" in asked and "client_id" in asked:
@@ -243,20 +268,32 @@ class Authorizations:
                 best, weight = found, speaks
         return self._new() if best is None else best
 
-    def _new(self) -> Authorization:
-        self._count += 1
-        made = self._live[self._count] = Authorization(self._count)
+    def _new(self, before: Authorization | None = None) -> Authorization:
+        """A new one; after another for the same server, what was named in that is known here, too."""
+        self._made += 1
+        made = self._live[self._made] = Authorization()
+        if before is not None:
+            made.follow(before)
         if len(self._live) > LIVE_LIMIT:
             self._live.popitem(last=False)
         return made
 
-    @staticmethod
-    def _step(name: str, of: Authorization, http: HttpExchange, asked: Values, said: Values | None) -> Step:
+    def _step(self, name: str, of: Authorization, http: HttpExchange, asked: Values, said: Values | None) -> Step:
         of.revision = _later(of.revision, http.version)
+        is_unread = http.is_unread or http.answered.size > DOCUMENT_LIMIT
         succeeded = not http.is_refused and one(said or {}, "error") is None
+        if name in METADATA:
+            succeeded = http.status == 200 and (said is not None or is_unread)
+            of.name(_elsewhere(http), name)
         step = Step(name, of, asked_address(http), real_address(http), of.revision, asked, said, succeeded)
-        step.resource, step.issuer = of.resource, of.issuer
+        step.resource, step.issuer, step.is_unread = of.resource, of.issuer, is_unread
         note(of.connections, http.connection)
+        for session in filter(None, (http.session_id, http.session_given)):
+            note(of.sessions, session)
+        if not of.number and not step.is_vain:
+            self._count += 1
+            of.number = self._count
+        step.number, step.began = of.number, of.began
         if succeeded:
             of.steps.add(name)
         return step
@@ -268,13 +305,13 @@ def _weight(found: Authorization, http: HttpExchange, name: str, asked: Values) 
     addresses = {asked_address(http), real_address(http)}
     if client is not None and found.clients and client not in found.clients:
         return 0
-    weight = 8 * (client is not None and client in found.clients)
+    weight = 8 * (client is not None and (client in found.clients or client in found.earlier_clients))
     weight += 8 * (state is not None and state in found.states)
     weight += 4 * (redirect is not None and redirect in found.redirects)
     weight += 4 * any(found.urls.get(address) == name or address in found.redirects for address in addresses)
     weight += 4 * any(found.urls.get(address) == TOKEN for address in addresses if name == REFRESH)
     issuers = [issuer for issuer in map(issuer_of, addresses) if issuer]
-    weight += 4 * any(is_same_issuer(issuer, known) for issuer in issuers for known in found.issuers)
+    weight += 4 * any(is_at(known, issuer) for issuer in issuers for known in found.issuers)
     weight += 4 * any(split(address)[0] in found.origins for address in addresses)
     weight += 2 * (http.connection in found.connections)
     return weight and weight + (name not in found.steps)
@@ -291,7 +328,18 @@ def _learn(found: Authorization, step: Step) -> None:
         note(found.states, state)
     if redirect is not None:
         note(found.redirects, normal(redirect) or redirect)
+    if step.name == AUTHORIZATION and ("code" in said or "error" in said):
+        note(found.outcomes, state or "")
     found.is_granted = found.is_granted or (step.name in (TOKEN, REFRESH) and step.succeeded)
+
+
+def _elsewhere(http: HttpExchange) -> str:
+    """The URL to which a response sends its client on (RFC 3986 section 5); empty if it does not."""
+    location = http.says("location") if http.is_redirect else None
+    try:
+        return "" if location is None else normal(urljoin(asked_address(http), location[:LONGEST]))
+    except ValueError:
+        return ""
 
 
 def _is_of_mcp(http: HttpExchange) -> bool:
@@ -316,8 +364,8 @@ def _redirected(http: HttpExchange) -> Values | None:
     location = http.says("location")
     if location is None or not 300 <= (http.status or 0) < 400:
         return None
-    _, _, query = location[: 16 * LONGEST].partition("?" if "?" in location else "#")
-    return form(query.partition("#")[0]) or None
+    before, _, fragment = location[: 16 * LONGEST].partition("#")
+    return form("&".join(filter(None, (before.partition("?")[2], fragment)))) or None
 
 
 def _revision_of(http: HttpExchange) -> str | None:

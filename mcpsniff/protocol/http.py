@@ -130,7 +130,7 @@ class HttpExchange:
     """Its running number among the HTTP exchanges of the capture."""
     connection: int
     authority: str
-    """The server behind it: the upstream's URL, or host and port."""
+    """The server behind it: its origin as `mcpsniff.protocol.origins` spells it, else host and port; may be empty."""
     request: Head | None
     """None where only the response was seen."""
     response: Head | None = None
@@ -177,6 +177,8 @@ class HttpExchange:
     """What a request body that is no message says in the words of OAuth; None if it was not read."""
     said_values: "Values | None" = None
     """Likewise of the response."""
+    is_unread: bool = False
+    """True if the response is nested deeper than mcpsniff reads."""
     auth: "Step | None" = None
     """Where it is a step of an authorization."""
 
@@ -205,6 +207,11 @@ class HttpExchange:
         """True if the status says that nothing came of the request."""
         status = self.status
         return status is not None and status >= 400
+
+    @property
+    def is_redirect(self) -> bool:
+        """True if the status says that what is asked for is elsewhere."""
+        return self.status in (301, 302, 303, 307, 308)
 
     @property
     def session_id(self) -> str | None:

@@ -16,23 +16,27 @@ AUTHORIZATION: Final = "authorization"
 REDIRECT: Final = "redirect"
 TOKEN: Final = "token"  # noqa: S105 - the name of a step
 REFRESH: Final = "refresh"
+DEVICE: Final = "device-code"
 REVOCATION: Final = "revocation"
 AUTHORIZED: Final = "authorized"
 
 STEPS: Final = {
-    CHALLENGE: "a request without a token, or with too little scope, is refused",
-    REFUSED: "a request with a token is refused",
+    CHALLENGE: "a request without a token is refused",
+    REFUSED: "a request with a token is refused, or needs more scope",
     RESOURCE_METADATA: "metadata of the protected resource (RFC 9728)",
     SERVER_METADATA: "metadata of the authorization server (RFC 8414, OpenID Connect Discovery)",
     REGISTRATION: "the client registers itself (RFC 7591)",
     PUSHED: "the authorization request is sent ahead (RFC 9126)",
     AUTHORIZATION: "the authorization request, which the browser brings",
     REDIRECT: "the browser brings its outcome to the client",
+    DEVICE: "a code is asked for that is entered on another device (RFC 8628)",
     TOKEN: "a token is asked for",
     REFRESH: "a token is asked for with an earlier one",
     REVOCATION: "a token is given back (RFC 7009)",
     AUTHORIZED: "the first request with the token is served",
 }
+
+METADATA: Final = frozenset({RESOURCE_METADATA, SERVER_METADATA})
 
 NAMES_LIMIT: Final = 20
 """Addresses, issuers, client ids and the like that are kept of one authorization, of each the latest."""
@@ -47,10 +51,10 @@ def fact_of(step: str) -> str:
 class Authorization:
     """What is known of it so far."""
 
-    number: int
-    """Its running number in the capture."""
+    number: int = 0
+    """Its running number in the capture; 0 while it is nothing but a vain look for metadata."""
     began: int = 0
-    """The event that told of its first step; 0 until then."""
+    """The event that told of its first step that was more than that; 0 until then."""
     server: tuple[str, str] | None = None
     """Authority and path of the requests it is for; None until one of them was refused."""
     origins: list[str] = field(default_factory=list)
@@ -72,10 +76,18 @@ class Authorization:
     """The authorization servers that these name."""
     issuer: str = ""
     """The issuer that the metadata of the authorization server name."""
+    promises_issuer: bool = False
+    """True if these promise that redirects name it, too (RFC 9207 section 3)."""
     urls: dict[str, str] = field(default_factory=dict)
     """Addresses that were named, each with the step that is asked for there."""
     clients: list[str] = field(default_factory=list)
     """Client ids."""
+    earlier_clients: list[str] = field(default_factory=list)
+    """Those of the authorization before it at the same server."""
+    sessions: list[str] = field(default_factory=list)
+    """Ids of MCP sessions in which it was asked for, or used."""
+    outcomes: list[str] = field(default_factory=list)
+    """Values of ``state`` with which a redirect to the client was seen, empty where it had none."""
     states: list[str] = field(default_factory=list)
     """Values of ``state``."""
     redirects: list[str] = field(default_factory=list)
@@ -89,6 +101,19 @@ class Authorization:
     """True once a token was granted."""
     is_done: bool = False
     """True once a request with a token was served."""
+
+    def begin(self, n: int) -> None:
+        """Event ``n`` has told of a step."""
+        if self.number and not self.began:
+            self.began = n
+
+    def follow(self, other: "Authorization") -> None:
+        """It is for the same server as another one that is over: what was named there may be used here, too."""
+        self.urls, self.issuers, self.redirects = dict(other.urls), list(other.issuers), list(other.redirects)
+        self.earlier_clients = list(dict.fromkeys([*other.earlier_clients, *other.clients]))[-NAMES_LIMIT:]
+        self.issuer, self.promises_issuer = other.issuer, other.promises_issuer
+        self.resource, self.has_metadata, self.has_pointer = other.resource, other.has_metadata, other.has_pointer
+        self.revision = other.revision
 
     def name(self, url: str, step: str) -> None:
         """An address at which a step is asked for was named."""
@@ -125,9 +150,22 @@ class Step:
     said: Values | None
     """What the response said: a JSON document, a challenge, the query of a redirect; None if it was none of these."""
     succeeded: bool
+    number: int = 0
+    """The number of the authorization when this step was seen; 0 for a look in vain that nothing came of by then."""
+    began: int = 0
+    """The event that told of its first step; 0 if that is this one."""
     resource: str = ""
     """The resource that was known before this step; empty if none was."""
     issuer: str = ""
     """The issuer that was known before this step."""
     is_last_try: bool = False
     """True if with this step the client has looked everywhere for metadata, and found none."""
+    is_unread: bool = False
+    """True if the response is longer, or nested deeper, than mcpsniff reads."""
+    is_repeated: bool = False
+    """True if the browser brings what was seen before, when the authorization server sent it there."""
+
+    @property
+    def is_vain(self) -> bool:
+        """True if metadata were looked for where there are none."""
+        return self.name in METADATA and not self.succeeded

@@ -1,36 +1,20 @@
 """Addresses as OAuth compares them: what the client asked for, what stands behind mcpsniff, and what metadata name."""
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from mcpsniff.protocol.http import HttpExchange, is_json_type, media_type
 from mcpsniff.protocol.oauth_reading import Values, document, form
+from mcpsniff.protocol.origins import split
 
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 SERVER: Final = "/.well-known/oauth-authorization-server"
 OPENID: Final = "/.well-known/openid-configuration"
-
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 def normal(url: str) -> str:
     """A URL by which it can be found again: no query, no default port, host in lower case; empty if it is none."""
     origin, path = split(url)
     return origin + path if origin else ""
-
-
-def split(url: str) -> tuple[str, str]:
-    """Origin (``scheme://host:port``, without a default port) and path (at least ``/``); empty where it has none."""
-    try:
-        parts = urlsplit(url.strip())
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return "", ""
-    if not host or parts.scheme not in _PORTS:
-        return "", ""
-    name = f"[{host}]" if ":" in host else host
-    shown = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{name}{shown}", parts.path or "/"
 
 
 def is_url(url: str) -> bool:
@@ -81,9 +65,12 @@ def issuer_of(url: str) -> str:
     return origin + path[: -len(OPENID)] if path.endswith(OPENID) else ""
 
 
-def is_same_issuer(one: str, other: str) -> bool:
-    """True for the same issuer; a slash at the end does not count, since libraries add one."""
-    return one.rstrip("/") == other.rstrip("/")
+def is_at(issuer: str, url: str) -> bool:
+    """True if ``url`` may have been made of this issuer: what does not show in an address does not count.
+
+    That is a slash at its end, which is removed before (RFC 8414 section 3.1), and how its host is spelt.
+    """
+    return normal(issuer).rstrip("/") == normal(url).rstrip("/") != ""
 
 
 def covers(resource: str, address: str) -> bool:

@@ -16,9 +16,19 @@ def split(url: str) -> tuple[str, str]:
         return "", ""
     if not host or parts.scheme not in _PORTS:
         return "", ""
-    name = f"[{host}]" if ":" in host else host
+    name = f"[{host}]" if ":" in host else _ascii(host)
     shown = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
     return f"{parts.scheme}://{name}{shown}", parts.path or "/"
+
+
+def _ascii(host: str) -> str:
+    """A name in any letters as it is asked for (RFC 3490 section 4.1); as it is where that cannot be."""
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return host
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,7 @@ from typing import Final
 
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.http import OPEN, STREAMING, UNDECODED, Http
+from mcpsniff.transcript.auth_counts import AuthCounts
 from mcpsniff.transcript.http_words import counts
 from mcpsniff.transcript.units import count
 from mcpsniff.wire.frames import Frame
@@ -31,6 +32,7 @@ class HttpCounts:
         self.streams = self.resumed = self.open_streams = 0
         self.events = self.primings = self.keep_alives = 0
         self.undecoded = 0
+        self.auth = AuthCounts()
         self.by_us = self.rewrites = self.masks = 0
         self.masked: dict[str, int] = {}
         self._seen: OrderedDict[int, None] = OrderedDict()
@@ -48,6 +50,8 @@ class HttpCounts:
         elif http.stream is not None:
             self.open_streams -= 1
         if event.is_first:
+            if http.auth is not None:
+                self.auth.feed(http.auth)
             self._exchange(http.status, is_open=event.state == OPEN)
             self.by_us += http.by is not None
             if http.connection not in self._seen:
@@ -93,6 +97,7 @@ class HttpCounts:
             yield self._exchanges()
         if self.streams:
             yield self._streams()
+        yield from self.auth.lines()
         if self.exchanges and (changes := self._changes()):
             yield f"mcpsniff: {', '.join(changes)}"
 

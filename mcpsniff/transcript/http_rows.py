@@ -174,7 +174,7 @@ class HttpRows:
         row.status = NO_STATUS if http.status is None else str(http.status)
         row.odd = not is_usual(http, known.methods)
         row.loud = http.by is not None or http.status is None or http.status >= 500
-        step = () if http.auth is None else oauth_words(http.auth, event.n)
+        step = () if http.auth is None else oauth_words(http.auth)
         row.words = (*self._for(known), *self._beginning(event), *step, *meaning(http, known.methods), *failure(event))
         row.remark = remark_on(http)
         if http.by is not None:

@@ -89,7 +89,7 @@ def is_usual(http: HttpExchange, methods: tuple[str, ...]) -> bool:
     status = http.status
     if status is None or http.by is not None:
         return False
-    if status < 400 or is_probe(http, methods):
+    if status < 400 or is_probe(http, methods) or (http.auth is not None and http.auth.is_vain and status < 500):
         return True
     return status == 405 and http.method in ("GET", "DELETE")
 

@@ -143,14 +143,14 @@ def _http(event: Http) -> bytes:
     if event.why:
         fields["why"] = event.why
     if http.auth is not None and event.is_first:
-        fields["oauth"] = _step(http.auth)
+        fields["oauth"] = _step(http.auth, event.n)
     return _dumps(fields) + b"\n"
 
 
-def _step(step: Step) -> dict[str, Any]:
-    """A step of an authorization; of secrets the values say only that they were there."""
-    authorization = step.authorization
-    fields = {"authorization": authorization.number, "began": authorization.began, "step": step.name}
+def _step(step: Step, n: int) -> dict[str, Any]:
+    """Event ``n`` as a step of an authorization; of secrets the values say only that they were there."""
+    began = (step.began or n) if step.number else None
+    fields = {"authorization": step.number or None, "began": began, "step": step.name}
     return {**fields, "succeeded": step.succeeded, "asked": step.asked, "said": step.said}
 
 

@@ -1,5 +1,6 @@
 """What OAuth messages say, which addresses are the same, and which exchange is a step of which authorization."""
 
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from mcpsniff.capture.records import Record
 from mcpsniff.protocol.authorizations import LIVE_LIMIT
-from mcpsniff.protocol.oauth_reading import bearer_challenge, document, form, is_masked, one
+from mcpsniff.protocol.oauth import STEPS
+from mcpsniff.protocol.oauth_reading import document, form, is_masked, one, token_challenge
 from mcpsniff.protocol.oauth_urls import covers, issuer_of, normal, resource_of
 from tests.dialogue import play
 from tests.sessions import decode
@@ -34,13 +36,14 @@ FORM = "    Content-Type: application/x-www-form-urlencoded\n    Accept: */*\n"
         ('Basic realm="Bearer x=1", Bearer error="a\\"b"', {"error": ('a"b',)}),
         ('Bearer error=invalid_token, Basic realm="r"', {"error": ("invalid_token",)}),
         ("Negotiate, Bearer", {}),
+        ('DPoP error="use_dpop_nonce", Bearer scope="x"', {"error": ("use_dpop_nonce",), "scope": ("x",)}),
         ("Basic", None),
         ('Basic realm="a, Bearer"', None),
         ("", None),
     ],
 )
-def test_the_bearer_challenge_among_others(header: str, parameters: dict[str, Any] | None) -> None:
-    assert bearer_challenge([header]) == parameters
+def test_the_token_challenge_among_others(header: str, parameters: dict[str, Any] | None) -> None:
+    assert token_challenge([header]) == parameters
 
 
 def test_of_secrets_only_that_they_were_there_is_kept() -> None:
@@ -66,6 +69,22 @@ def test_what_is_kept_is_bounded(members: dict[str, str]) -> None:
     assert all(len(values) <= 20 and all(len(value) <= 2000 for value in values) for values in told.values())
 
 
+def test_what_is_of_another_type_than_it_has_to_be_is_not_there() -> None:
+    odd = {
+        "issuer": ["https://as"],
+        "resource": 5,
+        "authorization_servers": "https://as",
+        "scopes_supported": [1, None, "x", {}],
+        "token_endpoint": {"a": 1},
+        "authorization_response_iss_parameter_supported": "true",
+        "client_id_metadata_document_supported": True,
+        "expires_in": True,
+        "error": None,
+    }
+    told = {name: values for name, values in (document(orjson.dumps(odd)) or {}).items() if values}
+    assert told == {"scopes_supported": ("x",), "client_id_metadata_document_supported": ("true",)}
+
+
 def test_an_empty_value_is_none_and_a_masked_one_is_known_as_such() -> None:
     assert one(form("resource=&state=1"), "resource") is None
     assert is_masked("***")
@@ -79,6 +98,11 @@ def test_an_empty_value_is_none_and_a_masked_one_is_known_as_such() -> None:
         ("HTTPS://As.Example:443", "https://as.example/"),
         ("http://as.example:8080/token?x=1#y", "http://as.example:8080/token"),
         ("http://[::1]:80/x", "http://[::1]/x"),
+        ("http://user:word@as.example/x", "http://as.example/x"),
+        ("https://b\u00fccher.example/x", "https://xn--bcher-kva.example/x"),
+        ("https://\u00fc..example/x", "https://\u00fc..example/x"),
+        ("http://[::1/x", ""),
+        ("http://a:99999/", ""),
         ("/token", ""),
         ("javascript:x", ""),
         ("http://a:b/", ""),
@@ -105,10 +129,10 @@ def test_a_resource_covers_what_stands_below_it() -> None:
 
 
 def steps(dialogue: str, records: list[Record] | None = None) -> list[tuple[int, str]]:
-    """The steps of a dialogue: authorization and name."""
+    """The steps of a dialogue: authorization (0 for a look in vain, from which none has come so far) and name."""
     events = decode(play(f"@http\n{dialogue}", checks=[]).records if records is None else records)
     https = [event for event in events if type(event).__name__ == "Http" and event.is_first]
-    return [(http.exchange.auth.authorization.number, http.exchange.auth.name) for http in https if http.exchange.auth]
+    return [(http.exchange.auth.number, http.exchange.auth.name) for http in https if http.exchange.auth]
 
 
 def challenge(link: str = "") -> str:
@@ -192,3 +216,129 @@ def test_what_is_remembered_is_bounded() -> None:
     many = "".join(token(f"c{number}") for number in range(3 * LIVE_LIMIT))
     found = steps(many + token("c0", kind="refresh_token"))
     assert found[-1] == (3 * LIVE_LIMIT + 1, "refresh")
+
+
+def look(path: str, answer: str = "404", link: str = "") -> str:
+    return f"C{link}> GET /.well-known/{path}\n    Accept: */*\nS{link}> {answer}\n"
+
+
+PLACE = "oauth-protected-resource"
+
+
+def test_a_look_for_metadata_where_there_are_none_begins_no_authorization() -> None:
+    html = "200 <html>welcome</html>\n    Content-Type: text/html"
+    vain = look(f"{PLACE}/mcp") + look(PLACE, html) + look("oauth-authorization-server", "500 no")
+    assert steps(vain) == [(0, "resource-metadata"), (0, "resource-metadata"), (0, "server-metadata")]
+
+
+def test_but_what_comes_of_it_does() -> None:
+    assert steps(look(PLACE) + metadata() + challenge()) == [
+        (0, "resource-metadata"),
+        (1, "resource-metadata"),
+        (1, "challenge"),
+    ]
+    assert steps(look(PLACE) + challenge() + look(PLACE) + metadata())[1:] == [
+        (1, "challenge"),
+        (1, "resource-metadata"),
+        (1, "resource-metadata"),
+    ]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_metadata_that_are_elsewhere_are_looked_for_there(status: int) -> None:
+    sent_on = look(f"{PLACE}/mcp", f"{status}\n    Location: /about")
+    there = f"C> GET /about\n    Accept: */*\nS> 200 {RESOURCE}\n"
+    assert steps(challenge() + sent_on + there)[1:] == [(1, "resource-metadata")] * 2
+    assert steps(challenge() + sent_on.replace("/about", "http://[bad") + there)[1:] == [(1, "resource-metadata")]
+
+
+def test_a_token_that_has_expired_is_renewed_in_the_session_and_used() -> None:
+    """The 401 begins an authorization, which knows the client of the one before it."""
+    expired = use(status='401\n    WWW-Authenticate: Bearer error="invalid_token"')
+    first = challenge() + metadata() + register("x") + token("x") + use()
+    assert steps(first + expired + token("x", kind="refresh_token") + use())[-3:] == [
+        (2, "refused"),
+        (2, "refresh"),
+        (2, "authorized"),
+    ]
+    both = first + challenge("2") + register("y", "2") + token("y", "2") + use("2")
+    assert steps(both + expired + token("x", kind="refresh_token") + use())[-3:] == [
+        (3, "refused"),
+        (3, "refresh"),
+        (3, "authorized"),
+    ]
+
+
+def test_a_request_that_needs_more_scope_begins_another_authorization() -> None:
+    more = use(status='403\n    WWW-Authenticate: Bearer error="insufficient_scope", scope="a b"')
+    first = challenge() + metadata() + register("x") + token("x") + use()
+    assert steps(first + more + token("x") + use())[-3:] == [(2, "refused"), (2, "token"), (2, "authorized")]
+
+
+def test_requests_that_are_refused_at_once_are_one_authorization() -> None:
+    expired = use("2", status="401\n    WWW-Authenticate: Bearer") + use(
+        "3", status="401\n    WWW-Authenticate: Bearer"
+    )
+    first = challenge() + register("x") + token("x") + use()
+    assert steps(first + expired)[-2:] == [(2, "refused"), (2, "refused")]
+
+
+def test_a_client_without_a_user_gets_its_token_in_one_step() -> None:
+    for grant in ("client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer"):
+        asked = token("x", kind=grant).replace("&client_id", "&client_assertion=*&client_assertion_type=y&client_id")
+        assert steps(challenge() + metadata() + asked + use())[-2:] == [(1, "token"), (1, "authorized")]
+
+
+def test_a_code_for_another_device_is_asked_for_and_waited_for() -> None:
+    answer = '200 {"device_code":"*","user_code":"*","verification_uri":"https://as.example/device","interval":5}'
+    asked = f"C> POST /device client_id=x&scope=mcp\n{FORM}S> {answer}\n"
+    kind = "urn:ietf:params:oauth:grant-type:device_code"
+    waits = token("x", kind=kind).replace('200 {"token_type":"Bearer"}', '400 {"error":"authorization_pending"}')
+    assert steps(challenge() + metadata() + asked + waits + waits + token("x", kind=kind) + use())[2:] == [
+        (1, "device-code"),
+        *[(1, "token")] * 3,
+        (1, "authorized"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"resource":"http://127.0.0.1:9000/mcp","authorization_servers":["https://as.example"],"x":"'
+        + "y" * 70_000
+        + '"}',
+        '{"resource":' + "[" * 20_000 + "]" * 20_000 + "}",
+    ],
+    ids=["long", "deep"],
+)
+def test_what_is_too_large_for_mcpsniff_is_no_fault_of_the_server(document: str) -> None:
+    played = play(f"@http\n{challenge()}{look(PLACE, f'200 {document}')}")
+    assert played.findings == []
+    (_, step) = [event.exchange.auth for event in played.events if type(event).__name__ == "Http"]
+    assert step.succeeded
+    assert step.is_unread
+
+
+def test_a_compressed_document_is_read() -> None:
+    coded = f"200 {RESOURCE}\n    Content-Encoding: gzip\n    Transfer-Encoding: chunked"
+    played = play(f"@http\n{challenge()}{look(f'{PLACE}/mcp', coded)}")
+    assert played.findings == []
+    (_, step) = [event.exchange.auth for event in played.events if type(event).__name__ == "Http"]
+    assert step.said["authorization_servers"] == ("https://as.example",)
+
+
+def test_of_a_thousand_authorization_servers_the_first_are_kept() -> None:
+    many = orjson.dumps(
+        {
+            "resource": "http://127.0.0.1:9000/mcp",
+            "authorization_servers": [f"https://{n}.example" for n in range(1000)],
+        }
+    )
+    played = play(f"@http\n{challenge()}{look(f'{PLACE}/mcp', f'200 {many.decode()}')}")
+    (_, step) = [event.exchange.auth for event in played.events if type(event).__name__ == "Http"]
+    assert step.authorization.issuers == [f"https://{n}.example" for n in range(20)]
+
+
+def test_every_step_is_documented() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "json-output.md").read_text(encoding="utf-8")
+    assert [step for step in STEPS if f"`{step}`" not in page] == []

@@ -57,6 +57,24 @@ def test_an_answer_on_the_stream_of_its_post_needs_none_either() -> None:
         ("C> DELETE /mcp\nS> 405", "405 DELETE /mcp  lets no client end a session  conn 0"),
         ("C> GET /robots.txt\nS> 404 no", "404 GET /robots.txt  no  conn 0"),
         (
+            "C> GET /.well-known/oauth-protected-resource\nS> 404 Not Found",
+            "404 GET /.well-known/oauth-protected-resource  looks for resource metadata, finds none  conn 0",
+        ),
+        (
+            "C> GET /.well-known/oauth-protected-resource\nS> 307\n    Location: /m",
+            "307 GET /.well-known/oauth-protected-resource  looks for resource metadata, finds none · to /m  conn 0",
+        ),
+        (
+            (
+                f"C> POST /mcp {call(1)}\n    Authorization: Bearer ***\nS> 403\n"
+                '    WWW-Authenticate: Bearer error="insufficient_scope", scope="a b"'
+            ),
+            (
+                "403 POST /mcp  refuses #2 · asks for more scope · begins authorization 1 · error insufficient_scope, "
+                "scope a b  conn 0"
+            ),
+        ),
+        (
             "C> GET /.well-known/oauth-authorization-server\nS> 200 {}",
             (
                 "200 GET /.well-known/oauth-authorization-server  authorization server metadata · "
@@ -356,3 +374,16 @@ S3> 200 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabi
 )
 def test_the_head_names_the_transports_that_were_seen(said: str, flavour: str) -> None:
     assert f"  transport     {flavour}\n" in text(records(said), transport="http")
+
+
+def test_authorizations_are_counted_in_the_summary() -> None:
+    form = "    Content-Type: application/x-www-form-urlencoded\n    Accept: */*\n"
+    asked = f"C> POST /token grant_type=authorization_code&client_id=x\n{form}"
+    look = "C> GET /.well-known/oauth-protected-resource\n    Accept: */*\nS> 404\n"
+    granted = f'{asked}S> 200 {{"token_type":"Bearer"}}\n'
+    refused = f"C> POST /mcp {call(1)}\nS> 401\n    WWW-Authenticate: Bearer\n"
+    used = f"C> POST /mcp {call(2)}\n    Authorization: Bearer ***\nS> 200 {result(2)}\n"
+    shown = text(records(look + refused + granted + used + refused + asked + "S> 400"), style=NONE, transport="http")
+    assert "  OAuth: 2 authorizations, 1 with a token that was accepted, 1 without a token; 5 steps\n" in shown
+    assert "  OAuth: 1 look for metadata found none\n" in shown
+    assert "OAuth" not in text(records(OPEN_ONE), style=NONE, transport="http")

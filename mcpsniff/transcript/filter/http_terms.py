@@ -6,8 +6,9 @@ from typing import Final
 from mcpsniff.protocol.exchange import STATES, Exchange
 from mcpsniff.protocol.http import STREAM_KINDS, STREAMING, Http, HttpExchange, origin_form
 from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.oauth import STEPS
 from mcpsniff.protocol.origins import names_of
-from mcpsniff.transcript.filter.error import BadValueError
+from mcpsniff.transcript.filter.error import BadValueError, nearest
 from mcpsniff.transcript.filter.lexer import Value
 from mcpsniff.transcript.filter.term import Context, Term
 from mcpsniff.transcript.filter.values import Interval, choice, interval, pattern, whole
@@ -82,6 +83,19 @@ def server(value: Value, _: Context) -> Term:
         },
         late=False,
     )
+
+
+def auth(value: Value, _: Context) -> Term:
+    """The step of an authorization, or the number of the authorization."""
+    match = pattern(value)
+    if not value.text.isdecimal() and not any(map(match, STEPS)):
+        raise BadValueError(f"an authorization has no step {value.text[:40]}", 0, nearest(value.text, list(STEPS)))
+
+    def holds(event: Http) -> bool:
+        step = event.exchange.auth
+        return step is not None and (match(step.name) or (step.number > 0 and match(str(step.number))))
+
+    return Term({Http: holds})
 
 
 def session(value: Value, _: Context) -> Term:

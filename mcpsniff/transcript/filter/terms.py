@@ -18,7 +18,7 @@ from mcpsniff.protocol.meta import META_FLAWS
 from mcpsniff.protocol.reading import TEXT_FLAWS
 from mcpsniff.protocol.revisions import METHODS
 from mcpsniff.transcript.filter.error import BadValueError, nearest
-from mcpsniff.transcript.filter.http_terms import http, is_bare, server, session, status, stream
+from mcpsniff.transcript.filter.http_terms import auth, http, is_bare, server, session, status, stream
 from mcpsniff.transcript.filter.lexer import TEXT, Value
 from mcpsniff.transcript.filter.term import Context, Term, Tests
 from mcpsniff.transcript.filter.values import (
@@ -266,6 +266,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "server": Field(server, "over HTTP, the server: `api.example.com`, `127.0.0.1:3001`, `https://*.example.com`"),
     "session": Field(session, "over HTTP, the session id, or the endpoint of HTTP+SSE"),
     "stream": Field(stream, "over HTTP, the event stream: " + ", ".join(f"`{kind}`" for kind in STREAM_KINDS)),
+    "auth": Field(auth, "over HTTP, a step of an authorization (`token`, `*`), or the number of the authorization"),
     TEXT: Field(_text, "a text in the message, also behind its escapes, on stderr or in a finding; case is ignored"),
 }
 
@@ -291,6 +292,9 @@ OTHER_NAMES: Final = {
     "upstream": "server",
     "authority": "server",
     "transport": "stream",
+    "oauth": "auth",
+    "authorization": "auth",
+    "step": "auth",
     "check": "code",
     "number": "n",
 }
