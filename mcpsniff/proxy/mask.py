@@ -98,8 +98,8 @@ class Masker:
             if len(self._requests) > OPEN_REQUESTS:
                 del self._requests[next(iter(self._requests))]
             request.mask = mask
-        had_secrets = direction == 1 and request.mask is not None and request.mask.marks.found
-        mask.begin_body(_head(headers), request.target, had_secrets=had_secrets)
+        asked = request.mask.understood() if direction == 1 and request.mask is not None else None
+        mask.begin_body(_head(headers), request.target, asked)
         return _masked_meta(meta, headers, self._salt)
 
     def _close(self, channel: int) -> None:

@@ -8,7 +8,15 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from mcpsniff.proxy.mask_body import BodyScanner, is_coded, is_readable, is_token_path
+from mcpsniff.proxy.mask_body import (
+    EVENT_STREAM,
+    BodyScanner,
+    is_coded,
+    is_form,
+    is_readable,
+    is_token_path,
+    media_type,
+)
 from mcpsniff.proxy.mask_head import HeadScanner
 from mcpsniff.proxy.mask_marks import Marks
 from mcpsniff.wire.http1 import Data, End, Head, Http1Connection, Part, Undecoded
@@ -21,7 +29,7 @@ _BEGINS = re.compile(rb"(?:HTTP/1\.[01] |[A-Z]{3,20} [/*h])")
 _TELLING: Final = {len(name): name for name in ("content-type", "content-encoding", "transfer-encoding")}
 """Headers that tell what a body is, by the lengths of their names."""
 _HANDED_OVER: Final = 1024
-"""Requests of one connection with secrets in their bodies that are remembered until they are answered."""
+"""Requests of one connection that are remembered until they are answered, since their bodies told what they are."""
 
 
 class ChannelMask:
@@ -73,8 +81,11 @@ class ChannelMask:
         """Return records of the secrets that have ended."""
         return [(t, "mask", channel, body) for body in self.marks.take_records()]
 
-    def begin_body(self, head: Head, target: str, *, had_secrets: bool) -> None:
-        """A body follows ``head``; ``target`` and ``had_secrets`` tell of the request."""
+    def begin_body(self, head: Head, target: str, asked: bool | None = None) -> None:
+        """A body follows ``head``, of a message that belongs to a request for ``target``.
+
+        ``asked`` tells how a response's request was `understood`.
+        """
         self.body, self.hands_over = None, False
         codings: list[str] = []
         content_type: str | None = None
@@ -86,10 +97,23 @@ class ChannelMask:
                 codings.append(value)
             elif content_type is None:
                 content_type = value
+        media = media_type(content_type or "")
+        if media == EVENT_STREAM:
+            return
+        is_sensitive = is_token_path(target) if asked is None else asked
         if codings and is_coded(codings):
-            self.hands_over = had_secrets or is_token_path(target)
-        elif is_readable(content_type or ""):
-            self.body = BodyScanner(self.marks)
+            self.hands_over = is_sensitive or is_form(media)
+        elif is_sensitive or is_readable(media):
+            self.body = BodyScanner(self.marks, media, is_sensitive=is_sensitive)
+
+    def understood(self) -> bool | None:
+        """Say of a request, when its body has passed, whether the answer hands credentials over.
+
+        True: it had some itself, or asked for some; False: it is a JSON-RPC message; None: its path must tell.
+        """
+        if self.hands_over or (self.body is not None and self.marks.found):
+            return True
+        return False if self.body is not None and self.body.is_message else None
 
     def _without_cuts(self, t: int, channel: int, data: bytes) -> list[Entry]:
         entries: list[Entry] = []
@@ -200,16 +224,20 @@ class ConnectionSide(ChannelMask):
         place = request.spans[0].start if request else -1
         if self._direction == 0:
             self._request = place
-        self.begin_body(head, target, had_secrets=self._direction == 1 and place in handed_over)
-        if self._direction == 1 and not head.interim:
+        if self._direction == 0:
+            self.begin_body(head, target)
+            return
+        self.begin_body(head, target, handed_over.get(place))
+        if not head.interim:
             handed_over.pop(place, None)
 
     def _end_body(self) -> None:
         """A message is over."""
         self.marks.end()
         handed_over = self.connection.handed_over
-        if self._direction == 0 and self.body is not None and self.marks.found:
-            handed_over[self._request] = None
+        understood = self.understood() if self._direction == 0 else None
+        if understood or (understood is False and self.body is not None and self.body.is_sensitive):
+            handed_over[self._request] = understood
             if len(handed_over) > _HANDED_OVER:
                 del handed_over[next(iter(handed_over))]
         self.body, self.hands_over, self._region = None, False, None
@@ -220,7 +248,7 @@ class ConnectionMask:
 
     def __init__(self, salt: Salt) -> None:
         self.http = Http1Connection(0, 1)
-        self.handed_over: dict[int, None] = {}
-        """Offsets of the requests that had secrets in their bodies, and wait for their answers."""
+        self.handed_over: dict[int, bool] = {}
+        """How requests that wait for their answers were `understood`, by their offsets, where the path would not do."""
         self.sides = (ConnectionSide(salt, self, 0), ConnectionSide(salt, self, 1))
         self.open = 2

@@ -1,19 +1,28 @@
-"""Secrets among the members at the top of a JSON object, such as a token endpoint's answer (RFC 6749 section 5.1).
+"""Secrets among the members of a JSON text, such as a token endpoint's answer (RFC 6749 section 5.1).
 
-Only string values of telling names are masked, and only at the top: so the payload of a JSON-RPC message is never
-touched, and a text with a member ``jsonrpc`` is left alone from there on. Works on whatever pieces the bytes come in.
+Only strings are masked: those with a telling name, and all within an object or a list that has one. At the top only,
+until one is found there; at every level where credentials are handed over. The payload of a JSON-RPC message is never
+touched: a text with a member ``jsonrpc`` is left alone from there on. Works on whatever pieces the bytes come in.
 """
 
 import json
 import re
 from typing import Final
 
-from mcpsniff.proxy.mask_keys import NAME_LIMIT
+from mcpsniff.proxy.mask_keys import NAME_LIMIT, JsonUrlScanner
 from mcpsniff.proxy.mask_marks import Marks
-from mcpsniff.proxy.mask_names import is_telling_member
+from mcpsniff.proxy.mask_names import is_of_oauth, is_telling_member
 
-_BEFORE, _WANT_KEY, _KEY, _COLON, _VALUE, _SECRET, _STRING, _AFTER, _NESTED, _DONE = range(10)
+DEEPEST: Final = 512
+"""Levels that are looked into. What goes deeper is hidden from there on: no reader of such a text would follow."""
+TOO_DEEP: Final = "nested too deep"
+
+_BEFORE, _WANT_KEY, _KEY, _COLON, _VALUE, _SECRET, _STRING, _AFTER, _NESTED, _TOO_DEEP, _DONE = range(11)
 _IN_STRING: Final = frozenset([_KEY, _SECRET, _STRING])
+_LIST: Final = ord("[")
+_ERRORS: Final = frozenset(["error", "errors"])
+_ERROR_CODES: Final = frozenset(["code"])
+"""Within an error this says what went wrong, and is no authorization code."""
 
 _JSON_RPC: Final = frozenset(["jsonrpc", "method", "params", "result"])
 _OBJECT = re.compile(rb"[{\[]")
@@ -21,6 +30,7 @@ _KEY_BEGINS = re.compile(rb'["}{\[]')
 _COLON_OR_ELSE = re.compile(rb"[:,}]")
 _NOT_SPACE = re.compile(rb"[^ \t\r\n]")
 _VALUE_ENDS = re.compile(rb"[,}]")
+_ITEM_ENDS = re.compile(rb"[,\]]")
 _REST_OF_STRING = re.compile(rb'(?s:[^"\\]++|\\.)*+')
 _FLAT = rb'[^"{}\[\]]++|"(?s:[^"\\]++|\\.)*+"'
 
@@ -42,13 +52,21 @@ _MESSAGE = re.compile(
 
 
 class JsonScanner:
-    """Finds the secrets of a JSON text."""
+    """Finds the secrets of a JSON text. With ``is_deep`` all levels are looked at, and lists at the top too."""
 
-    def __init__(self, marks: Marks) -> None:
+    def __init__(self, marks: Marks, *, is_deep: bool = False) -> None:
         self._marks = marks
+        self._is_deep = is_deep
+        self._urls: JsonUrlScanner | None = None  # of most texts nothing needs to be known but that they are messages
         self._state = _BEFORE
         self._key = b""
         self._what = ""
+        self._label = ""
+        self._open = bytearray()
+        """The brackets of what is open, where it is looked into."""
+        self._secret_from = 0
+        """Brackets that are open where all strings are secret; 0: nowhere."""
+        self._error_from = 0
         self._depth = 0
         self._in_nested_string = False
         self._escaped = False
@@ -67,6 +85,9 @@ class JsonScanner:
                 position = self._in_string(data, position, stop)
             elif self._state == _NESTED:
                 position = self._in_nested(data, position, stop)
+            elif self._state == _TOO_DEEP:
+                self._marks.hide(TOO_DEEP, data, position, stop)
+                return
             else:
                 position = self._between(data, position, stop)
 
@@ -74,57 +95,131 @@ class JsonScanner:
         """Go on outside of strings and of what is nested."""
         state = self._state
         if state == _BEFORE:
-            if _MESSAGE.match(data, position, stop):
+            if not self._is_deep and _MESSAGE.match(data, position, stop):
                 self._state, self.is_json_rpc = _DONE, True
                 return stop
             found = _OBJECT.search(data, position, stop)
-            if found:
-                self._state = _WANT_KEY if found[0] == b"{" else _DONE
+            if found and (self._is_deep or found[0] == b"{"):
+                self._begin(found[0])
+            elif found:
+                self._state = _DONE
         elif state == _WANT_KEY:
             found = _KEY_BEGINS.search(data, position, stop)
             if found and found[0] == b'"':
                 self._state, self._key = _KEY, b""
             elif found:
-                self._leave_or_nest(found[0])
+                self._begin_or_end(found[0])
         elif state == _COLON:
             found = _COLON_OR_ELSE.search(data, position, stop)
-            if found:
-                self._state = {b":": _VALUE, b",": _WANT_KEY}.get(found[0], _BEFORE)
-        elif state == _VALUE:
-            found = _NOT_SPACE.search(data, position, stop)
-            if found and found[0] == b'"':
-                self._state = _SECRET if is_telling_member(self._what) else _STRING
-            elif found and found[0] in b"{[":
-                self._leave_or_nest(found[0])
+            if found and found[0] == b"}":
+                self._end()
             elif found:
-                self._state = _AFTER
-                return found.start()
+                self._state = _VALUE if found[0] == b":" else _WANT_KEY
         else:
-            found = _VALUE_ENDS.search(data, position, stop)
-            if found:
-                self._state = _WANT_KEY if found[0] == b"," else _BEFORE
+            return (self._at_value if state == _VALUE else self._after)(data, position, stop)
         return found.end() if found else stop
 
-    def _leave_or_nest(self, bracket: bytes) -> None:
-        """At ``}`` the object is over, and another text may follow; at another bracket something nested begins."""
-        self._state, self._depth = (_BEFORE, 0) if bracket == b"}" else (_NESTED, 1)
+    def _at_value(self, data: bytes, position: int, stop: int) -> int:
+        """Look at how a value begins."""
+        found = _NOT_SPACE.search(data, position, stop)
+        if not found:
+            return stop
+        if found[0] == b'"':
+            self._begin_string()
+        elif found[0] in b"{[":
+            self._begin_or_end(found[0])
+        else:
+            self._state = _AFTER
+            return found.start()
+        return found.end()
+
+    def _after(self, data: bytes, position: int, stop: int) -> int:
+        """Look for what follows a value, passing over one that is no string."""
+        is_list = self._open[-1] == _LIST
+        found = (_ITEM_ENDS if is_list else _VALUE_ENDS).search(data, position, stop)
+        if not found:
+            return stop
+        if found[0] == b",":
+            self._state = _VALUE if is_list else _WANT_KEY
+        else:
+            self._end()
+        return found.end()
+
+    def _begin_or_end(self, bracket: bytes) -> None:
+        """At ``}`` an object is over; at another bracket something nested begins."""
+        if bracket == b"}":
+            self._end()
+        elif not self._is_deep or (self._what == "params" and self._is_at_message()):
+            self._state, self._depth = _NESTED, 1
+        elif len(self._open) == DEEPEST:
+            self._state = _TOO_DEEP
+        else:
+            self._begin(bracket)
+
+    def _begin(self, bracket: bytes) -> None:
+        """An object or a list begins that is looked into."""
+        is_named = bool(self._open) and self._open[-1] != _LIST
+        self._open += bracket
+        if is_named and not self._secret_from and is_telling_member(self._what):
+            self._secret_from, self._label = len(self._open), self._what
+        if is_named and not self._error_from and self._what in _ERRORS:
+            self._error_from = len(self._open)
+        self._state = _WANT_KEY if bracket == b"{" else _VALUE
+
+    def _end(self) -> None:
+        """An object or a list is over; after that at the top, another text may follow."""
+        self._open.pop()
+        if len(self._open) < self._secret_from:
+            self._secret_from = 0
+        if len(self._open) < self._error_from:
+            self._error_from = 0
+        self._state = _AFTER if self._open else _BEFORE
+
+    def _is_at_message(self) -> bool:
+        """Say whether the innermost object stands where JSON-RPC messages do: at the top, or in a list there."""
+        return len(self._open) == 1 or self._open == b"[{"
+
+    def _begin_string(self) -> None:
+        """A string begins that is a value."""
+        is_named = self._open[-1] != _LIST
+        is_secret = is_named and is_telling_member(self._what) and not (self._error_from and self._what in _ERROR_CODES)
+        if is_secret and not self._secret_from:
+            self._label = self._what
+        self._state = _SECRET if is_secret or self._secret_from else _STRING
+        if self._is_deep:
+            self._urls = self._urls or JsonUrlScanner(self._marks)
+            self._urls.reset()
+        if is_secret and not self.is_json_rpc:
+            self._is_deep = True  # what says so much may say more further down
 
     def _in_string(self, data: bytes, position: int, stop: int) -> int:
-        """Go on in a key or in a value at the top, up to and with its closing quotation mark."""
+        """Go on in a key or in a value, up to and with its closing quotation mark."""
         end, is_over = self._string_end(data, position, stop)
         if self._state == _SECRET:
-            self._marks.hide(self._what, data, position, end - is_over)
-            if is_over:
-                self._marks.end()
+            self._marks.hide(self._label, data, position, end - is_over)
         elif self._state == _KEY:
             self._key = (self._key + data[position : end - is_over])[-NAME_LIMIT:]
+        elif self._urls is not None:
+            self._urls.scan(data, position, end - is_over)
         if is_over and self._state == _KEY:
-            self._what = _text(self._key)
-            self.is_json_rpc = self.is_json_rpc or self._what in _JSON_RPC
-            self._state = _DONE if self._what == "jsonrpc" else _COLON
+            self._judge(_text(self._key))
         elif is_over:
+            self._marks.end()
             self._state = _AFTER
         return end
+
+    def _judge(self, what: str) -> None:
+        """A key is complete."""
+        self._what = what
+        self._state = _COLON
+        if not self._is_at_message():
+            return
+        if what == "jsonrpc":
+            self._state, self.is_json_rpc = _DONE, True
+        elif what in _JSON_RPC:
+            self.is_json_rpc = self.is_json_rpc or not (self._is_deep and what == "result")
+        elif is_of_oauth(what):
+            self._marks.found = True
 
     def _string_end(self, data: bytes, position: int, stop: int) -> tuple[int, bool]:
         """Return where the string that goes on at ``position`` ends, or ``stop``, and whether it is over there."""

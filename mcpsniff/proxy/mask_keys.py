@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from mcpsniff.proxy.mask_marks import Marks
-from mcpsniff.proxy.mask_names import is_telling_key, is_telling_member
+from mcpsniff.proxy.mask_names import is_of_oauth, is_telling_key, is_telling_member
 
 NAME_LIMIT: Final = 128
 """Bytes of a name that are kept: the end of it decides."""
@@ -19,9 +19,13 @@ _DIGITS: Final = b"0123456789abcdefABCDEF"
 _ESCAPE_LIMIT: Final = 16
 _PERCENT, _EQUALS = b"25", b"3d"
 _ESCAPED_BEGINS: Final = frozenset([b"3f", b"26", b"23", b"3b"])
+_HEX_DIGITS: Final = 4
+_ESCAPED: Final = dict.fromkeys((b"n", b"r", b"t", b"b", b"f"), 0x20)
+"""Escapes of a JSON text that stand for white space, or for what may count as such."""
 _INDEX = re.compile(r"\[([^\[\]]*)\]$")
 _URL_SECRET_ENDS = re.compile(rb"[&#\r\n]")
 _TARGET_SECRET_ENDS = re.compile(rb"[&#\s]")
+_TEXT_SECRET_ENDS = re.compile(rb"[&#\s\"'`<>]")
 _FIELD_ENDS = re.compile(rb"[=&]")
 _FORM_SECRET_ENDS = re.compile(rb"&")
 
@@ -37,22 +41,30 @@ class UrlScanner:
         self._marks = marks
         self._state = _OUTSIDE
         self._key = b""
-        self._what = ""
+        self.what = ""
+        """What the last secret is called."""
         self._ends = _URL_SECRET_ENDS
         self._escape = b""
         self._around = _OUTSIDE  # of the escape
 
-    def reset(self, *, ends_at_space: bool) -> None:
-        """Begin anew; ``ends_at_space`` where white space ends the URL (in a request line)."""
+    @property
+    def is_hiding(self) -> bool:
+        """What follows belongs to a secret, as far as it goes."""
+        return self._state == _SECRET
+
+    def reset(self, *, ends_at_space: bool, in_text: bool = False) -> None:
+        """Begin anew; ``ends_at_space`` where white space ends the URL (in a request line), ``in_text`` quotes too."""
         self._state = _OUTSIDE
         self._ends = _TARGET_SECRET_ENDS if ends_at_space else _URL_SECRET_ENDS
+        if in_text:
+            self._ends = _TEXT_SECRET_ENDS
 
     def scan(self, data: bytes, position: int, stop: int) -> None:
-        """Go on with ``data[position:stop]``, which holds no line end."""
+        """Go on with ``data[position:stop]``, which holds no line end, but in a text."""
         while position < stop:
             if self._state == _SECRET:
                 end = _place(self._ends, data, position, stop)
-                self._marks.hide(self._what, data, position, end)
+                self._marks.hide(self.what, data, position, end)
                 if end < stop:
                     self._marks.end()
                     self._state = _OUTSIDE
@@ -89,8 +101,8 @@ class UrlScanner:
 
     def _judge(self) -> None:
         """An equals sign follows the key."""
-        self._what = _text(self._key)
-        self._state = _SECRET if is_telling_key(_name(self._what)) else _OUTSIDE
+        self.what = decoded_text(self._key)
+        self._state = _SECRET if is_telling_key(field_name(self.what)) else _OUTSIDE
 
     def _in_escape(self, data: bytes, position: int) -> int:
         """Take one digit of an escape, which may itself be escaped any number of times (``%253F``)."""
@@ -116,6 +128,53 @@ class UrlScanner:
             self._key = (self._key + b"%" + self._escape)[-NAME_LIMIT:]
 
 
+class JsonUrlScanner:
+    """Finds the secrets of a URL in a string of a JSON text, where any character may be written as an escape."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self._url = UrlScanner(marks)
+        self._escape: bytes | None = None
+        self._hides_rest = False
+
+    def reset(self) -> None:
+        """A string begins."""
+        self._url.reset(ends_at_space=False)
+        self._escape, self._hides_rest = None, False
+
+    def scan(self, data: bytes, position: int, stop: int) -> None:
+        """Go on with ``data[position:stop]``, which is all within the string."""
+        while position < stop:
+            if self._hides_rest:
+                self._marks.hide(self._url.what, data, position, stop)
+                return
+            if self._escape is not None:
+                self._take(data[position : position + 1])
+                position += 1
+                continue
+            found = data.find(b"\\", position, stop)
+            end = stop if found < 0 else found
+            self._url.scan(data, position, end)
+            position = end
+            if found >= 0 and self._url.is_hiding:
+                self._hides_rest = True  # an escape in a secret: where that ends is not worth a guess
+            elif found >= 0:
+                self._escape = b""
+                position += 1
+
+    def _take(self, byte: bytes) -> None:
+        """Take one byte of an escape; when it is complete, let the character it stands for be looked at."""
+        escape = self._escape = (self._escape or b"") + byte
+        if escape[:1] == b"u" and len(escape) <= _HEX_DIGITS:
+            return
+        self._escape = None
+        try:
+            character = int(escape[1:], 16) if escape[:1] == b"u" else _ESCAPED.get(escape, escape[0])
+        except ValueError:
+            character = 0x20
+        self._url.scan(bytes([min(character, 0x80)]), 0, 1)
+
+
 class FormScanner:
     """Finds the secrets of a form (``application/x-www-form-urlencoded``)."""
 
@@ -136,10 +195,12 @@ class FormScanner:
                 end = _place(_FIELD_ENDS, data, position, stop)
                 self._key = (self._key + data[position:end])[-NAME_LIMIT:]
                 if end < stop:
-                    self._what = _text(self._key)
+                    self._what = decoded_text(self._key)
                     self._key = b""
                     if data[end] == 0x3D:
-                        self._state = _SECRET if is_telling_member(_name(self._what)) else _VALUE
+                        name = field_name(self._what)
+                        self._state = _SECRET if is_telling_member(name) else _VALUE
+                        self._marks.found = self._marks.found or is_of_oauth(name)
                         self._url.reset(ends_at_space=False)
             else:
                 end = _place(_FORM_SECRET_ENDS, data, position, stop)
@@ -159,7 +220,7 @@ def _place(wanted: re.Pattern[bytes], data: bytes, position: int, stop: int) -> 
     return found.start() if found else stop
 
 
-def _text(key: bytes) -> str:
+def decoded_text(key: bytes) -> str:
     """Return a key as text: percent-decoded (WHATWG URL 5.1), even twice, and without white space around it."""
     text = key.decode("utf-8", "replace")
     if "%" in text or "+" in text:
@@ -169,7 +230,7 @@ def _text(key: bytes) -> str:
     return text.strip()
 
 
-def _name(text: str) -> str:
+def field_name(text: str) -> str:
     """Return what a key is named by: of ``token[]`` and ``user[password]``, as frameworks read them, the last name."""
     while found := _INDEX.search(text):
         if found[1] and not found[1].isdecimal():

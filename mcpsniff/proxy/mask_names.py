@@ -28,16 +28,21 @@ _PLACES: Final = ("pagetoken", "nexttoken", "continuationtoken", "progresstoken"
 _OAUTH: Final = frozenset(
     [
         *("code", "codeverifier", "authorizationcode", "devicecode", "usercode", "assertion", "clientassertion", "jwt"),
-        *("idtokenhint", "samlresponse"),
+        *("idtokenhint", "samlresponse", "authreqid", "otp", "totp", "passcode"),
     ]
 )
 """What else is a secret in the forms and JSON texts of OAuth (RFC 6749, 7521, 7522, 7523, 7636, 8628), OpenID Connect
-and SAML, without ``_``."""
-_KEYS: Final = frozenset(["key", "sig", "signature", "xamzsignature"])
-"""What else is one in the query or fragment of a URL."""
+(CIBA too) and SAML, and at logins, without ``_``."""
+_OF_OAUTH: Final = frozenset(["granttype", "clientassertiontype", "redirecturis", "codechallenge"])
+"""Names in requests of OAuth whose answers have secrets, wherever they are sent (RFC 6749, 7521, 7591, 9126)."""
+_KEYS: Final = frozenset(["key", "sig", "hmac"])
+"""What else is one in the query or fragment of a URL, and what ends in ``signature``: who has such a URL may use it."""
 
 _HEADERS: Final = frozenset(["dpop", "cookie2", "setcookie2", "authentication", "key", "xkey"])
-_HEADER_ENDINGS: Final = ("subscriptionkey", "functionskey", "masterkey", "jwtassertion", "jwt")
+_HEADER_ENDINGS: Final = (
+    *("subscriptionkey", "functionskey", "masterkey", "jwtassertion", "jwt", "oidcdata"),
+    *("clientattestation", "clientattestationpop"),
+)
 _SUBPROTOCOL: Final = "sec-websocket-protocol"
 """Pages in browsers put tokens here, since they can send no other header with a WebSocket."""
 _OTHER_HEADERS: Final = ("mcp-", "sec-", "access-control-")
@@ -63,14 +68,21 @@ def is_telling(name: str) -> bool:
 @_remembered
 def is_telling_key(name: str) -> bool:
     """Say whether the value of a key in the query or fragment of a URL is a secret."""
-    return is_telling_member(name) or _joined(name) in _KEYS
+    joined = _joined(name)
+    return is_telling_member(name) or joined in _KEYS or joined.endswith("signature")
 
 
 @_remembered
 def is_telling_member(name: str) -> bool:
-    """Say whether the value of a form's field, or of a member at the top of a JSON text, is a secret."""
+    """Say whether the value of a form's field, or of a member of a JSON text, is a secret."""
     joined = _joined(name)
     return joined in _OAUTH or (is_telling(name) and not joined.endswith(_PLACES))
+
+
+@_remembered
+def is_of_oauth(name: str) -> bool:
+    """Say whether a field or member of this name makes a request one that hands credentials over, wherever it goes."""
+    return _joined(name) in _OF_OAUTH
 
 
 @_remembered

@@ -292,15 +292,16 @@ JSON_BODIES = [
 @pytest.mark.parametrize(("body", "kept"), JSON_BODIES)
 @pytest.mark.parametrize("header", [JSON, "Content-Type: application/problem+json; charset=utf-8"])
 def test_members_at_the_top_of_json(body: bytes, kept: bytes | None, header: str) -> None:
-    talk = [(C, request()), (S, response(body, [header]))]
+    talk = [(C, request(target="/mcp")), (S, response(body, [header]))]
     for out in [masked(talk), *at_every_cut(talk)]:
         assert recorded(out, S) == response(kept or body, [header])
 
 
 @pytest.mark.parametrize("media", ["text/event-stream", "text/html", "application/octet-stream"])
-def test_other_bodies_are_left_alone(media: str) -> None:
+@pytest.mark.parametrize("target", ["/mcp", "/token"])
+def test_other_bodies_are_left_alone(media: str, target: str) -> None:
     body = b'data: {"access_token":"abc"}\n\ncode=abc&password=x\nAuthorization: Bearer x\n'
-    talk = [(C, request()), (S, response(body, [f"Content-Type: {media}"]))]
+    talk = [(C, request(target=target)), (S, response(body, [f"Content-Type: {media}"]))]
     assert recorded(masked(talk), S) == talk[1][1]
 
 
@@ -439,7 +440,8 @@ def around_a_gap(before: bytes, size: int, after: bytes, channel: int = C) -> by
 def cut_around_a_gap(before: bytes, size: int, after: bytes, channel: int = C) -> Iterator[tuple[int, bytes]]:
     for place in range(len(after)):
         masker = Masker(lambda: SALT)
-        out = masker([*OPENINGS, (1, "chunk", C, request() if channel == S else b""), (2, "chunk", channel, before)])
+        ask = request(target="/mcp") if channel == S else b""
+        out = masker([*OPENINGS, (1, "chunk", C, ask), (2, "chunk", channel, before)])
         gap = (3, "gap", channel, {"bytes": size, "why": "queue"})
         assert masker([gap]) == [gap]
         out = masker([(4, "chunk", channel, piece) for piece in (after[:place], after[place:]) if piece])

@@ -24,7 +24,7 @@ ASK = request(
     ],
 )
 ANSWER = response(
-    b'{"refresh_token":"EX-TOK-9"}',
+    b'{"refresh_token":"EX-TOK-9","authed_user":{"access_token":"EX-TOK-10"}}',
     ["Set-Cookie: sid=EX-TOK-7", "Location: /cb#id_token=EX-TOK-8", "Content-Type: application/json"],
 )
 
@@ -64,7 +64,7 @@ def test_b144_no_secret_is_kept_and_none_is_changed_on_the_wire(tmp_path: Path, 
     assert (b"EX-TOK" in shown.stdout) == keep
     assert (b"EX-TOK" in relay.out + relay.err) <= keep
     masks = [(channel, body["what"]) for _, kind, channel, body in relay.capture().records if kind == "mask"]
-    assert len(masks) == (0 if keep else 9)
+    assert len(masks) == (0 if keep else 10)
 
 
 def test_the_salt_lies_with_the_captures_and_only_where_it_is_needed(tmp_path: Path) -> None:
