@@ -71,6 +71,7 @@ class Finding:
     message: int | None = None
     frame: int | None = None
     spans: tuple[Span, ...] = ()
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Hit:
     text: str
     severity: str | None = None
     blame: str | None = None
+    fix: str = ""  # what to do about this one, if not what the check says of all
 
 
 type Verdict = str | Hit | list[str | Hit] | None
@@ -332,6 +334,7 @@ class Runner:
             _message(item),
             frame.n if frame is not None else None,
             getattr(item, "spans", ()),
+            hit.fix,
         )
 
 

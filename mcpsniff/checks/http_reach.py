@@ -3,8 +3,10 @@
 import re
 from typing import Final
 
+import orjson
+
 from mcpsniff.capture.records import COMMENT
-from mcpsniff.checks import CLIENT, ERROR, HTTP, NETWORK, WARNING, Verdict, check
+from mcpsniff.checks import CLIENT, ERROR, HTTP, NETWORK, WARNING, Hit, Verdict, check
 from mcpsniff.checks.over_http import STREAMABLE, request_line
 from mcpsniff.checks.words import plain
 from mcpsniff.protocol.conversation import Conversation
@@ -14,10 +16,18 @@ from mcpsniff.protocol.reach import NotHere
 
 METHOD_NOT_ALLOWED: Final = 405
 _TRIED: Final = re.compile(r"cannot reach the upstream (\S+) \((.*)\)\.")
-_UNTRUSTED: Final = re.compile(r"the upstream (\S+) is not trusted: (.*?)\. [A-Z]", re.DOTALL)
+_TLS: Final = re.compile(
+    r"(?:the upstream (?P<place>\S+) is not trusted: (?P<which>[^(]*) \((?P<names>.*)\): "
+    r"|TLS with the upstream (?P<other>\S+) failed: )(?P<why>.*)\. (?P<fix>(?:Check|It|Let|Pass|Renew|Use) .*)",
+    re.DOTALL,
+)
+"""What `mcpsniff.proxy.mitm.words` says."""
 _DISTRUST: Final = re.compile(r"a client refused mcpsniff's certificate for (.+?)(, it seems)? \((.*)\)", re.DOTALL)
 """What `mcpsniff.proxy.mitm.forward` notes."""
 _REFUSED: Final = "connection refused"
+_UNKNOWN: Final = ("name or service not known", "nodename nor servname", "no address associated", "name resolution")
+"""How systems say that a name leads nowhere."""
+_SILENT: Final = ("timed out", "no answer in", "no route to host", "network is unreachable", "host is down")
 
 
 @check(
@@ -57,19 +67,27 @@ def http_not_here(moment: NotHere, _: Conversation) -> Verdict:
     blame=NETWORK,
 )
 def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
-    """The upstream accepts no connection, or its certificate is not trusted, so that mcpsniff answers 502 in its place.
+    """The upstream accepts no connection, or TLS with it fails, so that mcpsniff answers 502 in its place.
 
     The server does not run, has ended, or listens at another address or port; ``localhost`` may be 127.0.0.1 for one
     program and ::1 for another. A certificate is refused that nobody known has issued, that is for other names, or that
-    has expired. Told once, until the upstream has answered again.
+    has expired. TLS may also fail because the server speaks plain HTTP, or wants a certificate of its client. Told
+    once, until the upstream has answered again.
 
     Fix: Start the server, and check host and port of the upstream that mcpsniff was given. ``--upstream-ca FILE`` lets
     it trust a certificate of your own, ``--insecure`` any.
     """
-    said = event.exchange.answered.beginning.decode(errors="replace")
-    found = _UNTRUSTED.search(said)
+    said = _sentence(event.exchange.answered.beginning.decode(errors="replace"))
+    found = _TLS.search(said)
     if found is not None:
-        return f"the certificate of {plain(found[1], 60)} is not trusted: {plain(found[2], 200)}"
+        fix = plain(found["fix"].strip(), 200)
+        if found["place"] is None:
+            return Hit(f"TLS with {plain(found['other'], 60)} failed: {plain(found['why'], 150)}", fix=fix)
+        whose = "the certificate" if found["which"] == "its certificate" else plain(found["which"], 40)
+        whose = whose.removesuffix(" its chain").removesuffix(" of")
+        of = "of" if found["which"] == "its certificate" else "in the chain of"
+        why, names = plain(found["why"], 100), plain(found["names"], 150)
+        return Hit(f"{whose} {of} {plain(found['place'], 60)} is not trusted: {why} ({names})", fix=fix)
     found = _TRIED.search(said)
     if found is None:
         return f"no connection could be made to {plain(event.exchange.authority, 60)}"
@@ -77,7 +95,27 @@ def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
     if all(why.lower() == _REFUSED for _place, _colon, why in tried):
         places = " or ".join(plain(place, 60) for place, _colon, _why in tried[:3])
         return f"nothing accepts connections at {places} (connection refused)"
-    return f"no connection could be made to {plain(found[1], 60)}: {plain(found[2], 150)}"
+    return Hit(
+        f"no connection could be made to {plain(found[1], 60)}: {plain(found[2], 150)}", fix=_way_out(found[2].lower())
+    )
+
+
+def _sentence(body: str) -> str:
+    """Return what an answer of mcpsniff says, as text or as JSON."""
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body
+    return str(said.get("error")) if isinstance(said, dict) else body
+
+
+def _way_out(tried: str) -> str:
+    """Return what to do about an upstream that is not reached for this reason; empty: what is said of all."""
+    if any(words in tried for words in _UNKNOWN):
+        return "Check how the host is spelled, and that this machine can look its name up."
+    if any(words in tried for words in _SILENT):
+        return "Check host and port, and whether a firewall or VPN stands in between."
+    return ""
 
 
 @check(

@@ -31,7 +31,7 @@ _RANK: Final = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 
 
 def what_to_do(finding: Finding) -> str:
-    """The first sentence of what to do about a finding; the rest is for `mcpsniff explain`.
+    """What to do about a finding: its own sentence, or the first of its check's; the rest is for `mcpsniff explain`.
 
     Empty when the advice would reach the wrong one: it speaks to the other side, or nobody failed.
     """
@@ -42,4 +42,4 @@ def what_to_do(finding: Finding) -> str:
         return ""
     if finding.code in GRADED_DOWN and _RANK[finding.severity] > _RANK[check.severity]:
         return ""
-    return visible(_SENTENCE_END.split(check.fix, maxsplit=1)[0].replace("``", ""))
+    return visible(finding.fix or _SENTENCE_END.split(check.fix, maxsplit=1)[0].replace("``", ""))

@@ -116,7 +116,7 @@ def test_what_must_not_pass_is_answered_by_us(tmp_path: Path, request_: bytes, s
     [
         (["localhost"], 30, "certificate 1 of its chain (mcpsniff test CA, issued by", "--upstream-ca FILE with that"),
         (["other.example"], 30, "(other.example, issued by mcpsniff test CA, for other.example)", "Use a name that is"),
-        (["localhost"], -1, "certificate has expired", "--insecure trusts it"),
+        (["localhost"], -1, "certificate has expired", "Renew it"),
     ],
 )
 def test_a_refused_certificate_is_named_and_what_to_pass(

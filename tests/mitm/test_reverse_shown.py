@@ -108,4 +108,6 @@ def test_a_refused_certificate_is_a_finding(tmp_path: Path) -> None:
         it.relay.ask(post(message(0, "initialize", BEGIN), TYPE, SESSION[0]))
         assert wait_for(lambda: b"MCP556" in it.relay.out)
         it.relay.stop()
-    assert "is not trusted: certificate 1 of its chain" in " ".join(it.relay.out.decode().split())
+    said = " ".join(it.relay.out.decode().split())
+    assert "certificate 1 in the chain of https://localhost" in said
+    assert "Fix: Pass --upstream-ca FILE" in said

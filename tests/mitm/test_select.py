@@ -242,7 +242,7 @@ def test_only_and_everything() -> None:
     judge = select("a.test", everything=True)
     assert judge.begin(asking("GET", "https://a.test/x")) is KEEP
     assert judge.begin(asking("POST", "https://b.test/mcp", Mcp_Session_Id="1")) is DROP
-    assert (list(judge.kept), list(judge.passed)) == (["a.test"], ["a.test", "b.test"])
+    assert (list(judge.kept), list(judge.passed)) == (["a.test"], ["a.test", "b.test:443"])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ where we have to answer ourselves, the client reads whose answer it is, and what
 """
 
 import re
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from h11._receivebuffer import ReceiveBuffer
@@ -16,18 +17,23 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode, HttpStream
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._events import (
+    ErrorCode,
     RequestData,
     RequestEndOfMessage,
     RequestHeaders,
+    ResponseData,
+    ResponseEndOfMessage,
+    ResponseHeaders,
     ResponseProtocolError,
+    ResponseTrailers,
 )
 from mitmproxy.proxy.layers.http._http1 import Http1Server
+from mitmproxy.proxy.layers.http._http2 import Http2Server
 
 from mcpsniff.proxy.answers import Answer, no_http
 from mcpsniff.proxy.ends import PATIENCE
-from mcpsniff.proxy.mitm.framing import body_reader
-from mcpsniff.wire.http1 import Http1Splitter
-from mcpsniff.wire.http1_parts import Head
+from mcpsniff.proxy.mitm.desk import as_response
+from mcpsniff.proxy.mitm.framing import body_reader, with_trailers
 
 LONGEST_HEAD: Final = 1 << 20
 """Bytes of a head, beyond which it is taken for something else."""
@@ -99,9 +105,10 @@ class ClientSide(Http1Server):
         yield from self.state(event)
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
-        """Tell the client something."""
+        """Tell the client something, but no trailers."""
         if not isinstance(event, ResponseProtocolError):
-            yield from super().send(event)
+            if not isinstance(event, ResponseTrailers):
+                yield from super().send(event)
             return
         if not self.conn.state & ConnectionState.CAN_WRITE:
             return
@@ -110,6 +117,10 @@ class ClientSide(Http1Server):
             yield commands.CloseConnection(self.conn)
         else:
             yield from self._say_last(answer)
+
+    def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
+        """Read a body, and its trailers."""
+        yield from with_trailers(self, super().read_body(event))
 
     def _turn_away(self, why: str) -> layer.CommandGenerator[None]:
         """Answer what is no request."""
@@ -148,6 +159,35 @@ class ClientSide(Http1Server):
         self.state = self._leave
 
 
+class Http2ClientSide(Http2Server):
+    """HTTP/2 with one client; ``request_of`` gives the request of a stream, while that lasts."""
+
+    def __init__(self, context: Context, desk: Desk, request_of: Callable[[int], Request | None]) -> None:
+        super().__init__(context)
+        self._desk = desk
+        self._request_of = request_of
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        if not isinstance(event, ResponseProtocolError):
+            yield from super()._handle_event(event)
+            return
+        answer = self._desk.take_answer(self._request_of(event.stream_id))
+        if answer is None or not self.is_open_for_us(event.stream_id):
+            # One that has no status for it is reset by mitmproxy, as the server has done; others it would answer.
+            if event.code.http_status_code() is not None:
+                event.code = ErrorCode.KILL
+            yield from super()._handle_event(event)
+            return
+        response = as_response(answer)
+        del response.headers["connection"]  # which HTTP/2 does not have
+        for said in (
+            ResponseHeaders(event.stream_id, response),
+            ResponseData(event.stream_id, response.raw_content or b""),
+            ResponseEndOfMessage(event.stream_id),
+        ):
+            yield from super()._handle_event(said)
+
+
 class Stream(HttpStream):
     """One exchange, which goes on reading its request after it was answered by ``desk``."""
 
@@ -176,10 +216,15 @@ class ReverseHttp(HttpLayer):
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         client = self.context.client
         if isinstance(event, events.Start):
-            self.connections[client] = ClientSide(self.context.fork(), self._desk)
+            context = self.context.fork()
+            self.connections[client] = (
+                Http2ClientSide(context, self._desk, self._request_of)
+                if client.alpn == b"h2"
+                else ClientSide(context, self._desk)
+            )
         yield from super()._handle_event(event)
         is_of_server = isinstance(event, events.ConnectionClosed) and event.connection is not client
-        if is_of_server and not self.streams and client.state & ConnectionState.CAN_WRITE:
+        if is_of_server and not self.streams and client.state & ConnectionState.CAN_WRITE and client.alpn != b"h2":
             # An idle connection that the server ends is over for the client, too, as it would be without us.
             yield commands.CloseConnection(client)
 
@@ -188,10 +233,6 @@ class ReverseHttp(HttpLayer):
         self.streams[stream_id] = Stream(self.context.fork(), stream_id, self._desk)
         yield from self.event_to_child(self.streams[stream_id], events.Start())
 
-
-def read_head(data: bytes) -> Head:
-    """Return the head of a request, with all that is odd about it. Raises ValueError if it is none."""
-    for part in Http1Splitter(0, "c2s").feed(0, data):
-        if isinstance(part, Head):
-            return part
-    raise ValueError("no head")
+    def _request_of(self, stream_id: int) -> Request | None:
+        flow: HTTPFlow | None = getattr(self.streams.get(stream_id), "flow", None)
+        return None if flow is None else flow.request

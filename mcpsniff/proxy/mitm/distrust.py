@@ -17,21 +17,41 @@ from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.mitm.select import NAMED
 
 _ALERT: Final = re.compile(r"\balert ([a-z][a-z ]*[a-z])")
-TRUST: Final = frozenset({"unknown ca", "bad certificate", "certificate unknown", "unsupported certificate"})
-"""Alerts by which clients say that they do not trust a certificate (RFC 8446 section 6.2)."""
+_REASON: Final = re.compile(r"'([^']+)'\)\]\)")
+_VERSION: Final = "Client and mitmproxy cannot agree on a TLS version"
+_DISCONNECTED: Final = "The client disconnected during the handshake"
+"""How mitmproxy puts it."""
+TRUST: Final = frozenset(
+    {
+        "access denied",
+        "bad certificate",  # Go, Firefox, and Python where the name is another
+        "certificate expired",
+        "certificate revoked",
+        "certificate unknown",  # Java, Chrome, .NET
+        "unknown ca",  # OpenSSL (Python, curl, Ruby, PHP), rustls, Firefox
+        "unsupported certificate",
+    }
+)
+"""Alerts by which clients say that they do not trust a certificate (RFC 8446 section 6.2), and who sends them."""
 SILENT: Final = "hung up after the handshake, without a word"
-HUNG_UP: Final = "hung up during the handshake"
+HUNG_UP: Final = "hung up during the TLS handshake"
 _EARLY: Final = ("connection closed early", "Cannot parse ClientHello")
 """What is no refusal: the client was gone, or spoke something else."""
 
 
 class Distrust:
-    """Notices refusals and gives ``tell`` the host, the client's words, and whether they leave no doubt."""
+    """Notices refusals and gives ``tell`` the host, the client's words, and whether they leave no doubt.
 
-    def __init__(self, tell: Callable[[str, str, bool], None]) -> None:
+    A handshake that ends for another reason is no refusal: ``left`` is given the host and what the client did.
+    """
+
+    def __init__(self, tell: Callable[[str, str, bool], object], left: Callable[[str, str], object]) -> None:
         self.refusals: list[tuple[str, str]] = []
         """Host and words, each pair once."""
+        self.hung_up: dict[str, None] = {}
+        """Hosts that clients went away from before TLS was there."""
         self._tell = tell
+        self._left = left
         self._silent: dict[str, str] = {}
         """Hosts to which clients have TLS but have not said anything yet, by the ids of the clients."""
         self._trusted: set[str] = set()
@@ -42,9 +62,15 @@ class Distrust:
         error = data.conn.error or ""
         if error.startswith(_EARLY):
             return
-        alert = _ALERT.search(error)
-        words = alert[1] if alert else HUNG_UP if error == "connection closed" else error
-        self._refused(_host(data), words, is_certain=alert is not None and alert[1] in TRUST)
+        alert, reason = _ALERT.search(error), _REASON.search(error)
+        if alert and alert[1] in TRUST:
+            self._refused(_host(data), alert[1], is_certain=True)
+        elif error.startswith(_DISCONNECTED):
+            self._gone(_host(data), HUNG_UP)
+        else:
+            version = "no version in common" if error.startswith(_VERSION) else error
+            why = alert[1] if alert else reason[1] if reason else version
+            self._gone(_host(data), f"did not agree on TLS ({shown(why)})")
 
     def tls_established_client(self, data: TlsData) -> None:
         """The handshake with a client is over: whether it likes what it saw is not known yet."""
@@ -63,6 +89,11 @@ class Distrust:
         host = self._silent.pop(client.id, None)
         if host is not None and host not in self._trusted:
             self._refused(host, SILENT, is_certain=False)
+
+    def _gone(self, host: str, words: str) -> None:
+        if host not in self._trusted and host not in self.hung_up and len(self.hung_up) < NAMED:
+            self.hung_up[host] = None
+            self._left(host, words)
 
     def _spoke(self, client: Client) -> None:
         host = self._silent.pop(client.id, None)

@@ -7,20 +7,20 @@ from typing import Any, Final
 
 from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow
-from mitmproxy.tls import TlsData
 
+from mcpsniff.capture.content import NOTHING
 from mcpsniff.capture.labels import shown
+from mcpsniff.proxy.address import Upstream, is_loopback_address
 from mcpsniff.proxy.address import authority as spelled
-from mcpsniff.proxy.address import is_loopback_address
 from mcpsniff.proxy.listener import UNSPECIFIED
 from mcpsniff.proxy.mitm.distrust import Distrust
 from mcpsniff.proxy.mitm.engine import REST, Engine
 from mcpsniff.proxy.mitm.forward_side import ForwardDesk, ForwardTap
+from mcpsniff.proxy.mitm.handshakes import Address, Failure, Handshakes
 from mcpsniff.proxy.mitm.hosts import Hosts
 from mcpsniff.proxy.mitm.select import Select, remember
 from mcpsniff.proxy.mitm.trust import Authority, authority
 from mcpsniff.proxy.mitm.upstream import check_authorities
-from mcpsniff.proxy.mitm.words import advice
 from mcpsniff.proxy.recording import Recording
 
 DRAIN: Final = 1.0
@@ -47,6 +47,8 @@ class Seen:
     """Hosts whose certificate, as we made it, a client refused, and how it said so."""
     troubles: Sequence[str]
     """Sentences about servers that were not reached, or not trusted."""
+    hung_up: Sequence[str] = ()
+    """Hosts from whose handshake a client went away, maybe for want of trust."""
 
 
 class ForwardSession:
@@ -73,23 +75,26 @@ class ForwardSession:
         self.recording = Recording("forward", (), {**options, "label": label})
         self._select = Select(hosts, everything=everything)
         self._tap = ForwardTap(self.recording.recorder, self._select)
-        self._tap.desk = desk = ForwardDesk(self._tap)
-        self._distrust = Distrust(self._refused)
-        self._watch = _Watch(self._select, desk, tell)
+        self._hosts = hosts
+        self._watch = _Watch(self._select, hosts, tell)
+        handshakes = Handshakes(self._stalled, self._watch.no_tls)
+        left_out = lambda host: remember(self._select.passed, host)  # noqa: E731 - short
+        desk = ForwardDesk(self._tap, hosts, handshakes, left_out=left_out, trouble=self._watch.say)
+        self._tap.desk = desk
+        self._distrust = Distrust(self._refused, self._left)
         self._tell = tell
         self._authority: Authority | None = None
         host, port = listen
         self._engine = Engine(
-            [self._tap, self._select, self._distrust, self._watch, desk],
+            [self._tap, self._select, self._distrust, self._watch, handshakes, desk],
             modes=[f"regular@{host}:{port}"],
             options={
-                "allow_hosts": hosts.patterns,
                 "connection_strategy": "eager",  # some servers speak first, and what they offer decides about HTTP/2
                 "ssl_insecure": bool(options.get("insecure")),
             },
             authorities=None if authorities is None else check_authorities(authorities),
         )
-        self._watch.engine = self._engine
+        handshakes.tls = self._engine.tls
 
     @property
     def ca_path(self) -> str:
@@ -136,8 +141,8 @@ class ForwardSession:
         self._engine.stop()
         if not self._tap.kept:
             through = "no MCP came through the proxy" if self._watch.connections else "no client used the proxy"
-            text = f"nothing is recorded: {through}; what was said past it is unknown"
-            self.recording.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
+            text = f"{NOTHING}: {through}; what was said past it is unknown"
+            self._tap.remark(text)
         self.recording.finish()
         kept = list(self._select.kept)
         others = [host for host in self._select.passed if host not in self._select.kept]
@@ -149,27 +154,41 @@ class ForwardSession:
             others,
             list(self._distrust.refusals),
             list(self._watch.troubles),
+            list(self._distrust.hung_up),
         )
 
     def _refused(self, host: str, words: str, is_certain: bool) -> None:
         """Tell of a client that does not trust us, at once and in the capture."""
         doubt = "" if is_certain else ", it seems"
         text = f"{REFUSED} {shown(host)}{doubt} ({words})"
-        self.recording.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
+        self._tap.remark(text)
         if self._tell is not None:
             self._tell(f"{text}: let it trust {shown(self.ca_path)}; mcpsniff ca tells how, for each kind of client")
+
+    def _left(self, host: str, words: str) -> None:
+        """Tell of a client that went away before it said anything, for whatever reason."""
+        text = f"a client {words} for {shown(host)}"
+        self._tap.remark(text)
+        if self._tell is not None:
+            self._tell(f"{text}; if it always does, it may not trust mcpsniff's certificates (mcpsniff ca)")
+
+    def _stalled(self, _: Client, address: Address, text: str) -> None:
+        """Tell of a server that lets clients wait; in the capture, too, unless it is none of ours."""
+        if self._hosts.has(*address):
+            self._tap.remark(text)
+        if self._tell is not None:
+            self._tell(text)
 
 
 class _Watch:
     """An addon that counts clients, knows where they go, and says why servers are not reached."""
 
-    def __init__(self, select: Select, desk: ForwardDesk, tell: Callable[[str], object] | None) -> None:
-        self.engine: Engine
+    def __init__(self, select: Select, hosts: Hosts, tell: Callable[[str], object] | None) -> None:
         self.connections = 0
         self.troubles: dict[str, None] = {}
         """What was said of servers, each sentence once."""
         self._select = select
-        self._desk = desk
+        self._hosts = hosts
         self._tell = tell
 
     def client_connected(self, _client: Client) -> None:
@@ -178,27 +197,14 @@ class _Watch:
 
     def http_connect(self, flow: HTTPFlow) -> None:
         """A client wants a tunnel to a host."""
-        remember(self._select.passed, flow.request.host)
+        if self._hosts.has(flow.request.host, flow.request.port):
+            remember(self._select.passed, flow.request.host)
 
-    def http_connect_error(self, flow: HTTPFlow) -> None:
-        """There is no tunnel to that host."""
-        response = flow.response
-        told = "" if response is None else (response.get_text(strict=False) or "").partition(" If you plan")[0]
-        self._say(told[:1].lower() + told[1:])
-
-    def tls_failed_server(self, data: TlsData) -> None:
+    def no_tls(self, _: Client, address: Address, failure: Failure) -> None:
         """TLS with a server has failed."""
-        address = data.context.server.address
-        host = f"https://{spelled(address[0], address[1], 443)}" if address else "a server"
-        refusal = self.engine.tls.refusals.pop(data.conn.id, None)
-        if refusal is None:
-            text = f"TLS with the upstream {host} failed: {data.conn.error}"
-        else:
-            text = f"the upstream {host} is not trusted: {refusal}. {advice(refusal)}"
-        self._desk.failures[data.context.client.id] = text
-        self._say(text)
+        self.say(failure.answer(Upstream(None, *address, "", "https"), "").error)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         """Say something once."""
         text = shown(text)
         if text and text not in self.troubles:

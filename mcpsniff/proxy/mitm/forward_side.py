@@ -3,30 +3,41 @@
 mitmproxy would send a page of its own as if the server had. See `client_side` for how that is avoided.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from mitmproxy.addons.next_layer import NextLayer
-from mitmproxy.connection import Client, ConnectionState
+from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow, Request
-from mitmproxy.net.http import http1
+from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.proxy import events, layer
 from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layers import ClientTLSLayer
+from mitmproxy.proxy.layers import ClientTLSLayer, TCPLayer
 from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
+from mitmproxy.proxy.layers.tls import parse_client_hello
+from mitmproxy.tls import ClientHelloData
 
 from mcpsniff.errors import UsageError
-from mcpsniff.proxy.address import authority, parse_upstream
+from mcpsniff.proxy.address import Upstream, authority, parse_upstream
 from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.ends import REFUSED
 from mcpsniff.proxy.farewell import ANSWERED
-from mcpsniff.proxy.mitm.client_side import Desk, ReverseHttp, read_head
+from mcpsniff.proxy.mitm.client_side import Desk, ReverseHttp
+from mcpsniff.proxy.mitm.desk import Answers, as_response, explain, head_of
+from mcpsniff.proxy.mitm.handshakes import Handshakes
+from mcpsniff.proxy.mitm.hosts import Hosts
 from mcpsniff.proxy.mitm.tap import Tap
 from mcpsniff.proxy.mitm.words import not_connected
 
-NO_SERVER: Final = Answer(403, "this is a proxy: a client needs it as its proxy, not as the address of a server")
+NO_SERVER: Final = Answer(
+    403,
+    "this is a proxy: a client needs it as its proxy, not as the address of a server. For an address that stands in"
+    " the place of a server's, run mcpsniff http URL.",
+)
 """The answer to a request that names no server but in `Host`, which a web page chooses (DNS rebinding)."""
-_SMUGGLED: Final = "refusing to prevent request smuggling attacks"
-_UNREADABLE: Final = "Cannot parse HTTP response: "
+_ERRORS: Final = "Cannot connect to "
+_HINT: Final = " If you plan to redirect"
+"""How mitmproxy tells of a server that is not reached, and goes on to give advice."""
 
 
 class ForwardTap(Tap):
@@ -36,22 +47,35 @@ class ForwardTap(Tap):
 
     def error(self, flow: HTTPFlow) -> None:
         """See `Tap`."""
-        if not self.desk.has_answered(flow):
+        if not self.desk.explains(flow):
             super().error(flow)
 
 
-class ForwardDesk:
-    """Explains failures to clients, and has ``tap`` record that. An addon, too, which chooses mitmproxy's layers."""
+class ForwardDesk(Answers):
+    """Explains failures to clients, and has ``tap`` record that. An addon, too, which chooses mitmproxy's layers.
 
-    def __init__(self, tap: Tap) -> None:
-        self.failures: dict[str, str] = {}
-        """Why TLS with the server of a client has failed, by the id of the client."""
+    ``hosts`` are those that may be looked into: what goes to another passes as it is, and ``left_out`` is given which.
+    ``trouble`` is given why a server is not reached.
+    """
+
+    def __init__(
+        self,
+        tap: Tap,
+        hosts: Hosts,
+        handshakes: Handshakes,
+        *,
+        left_out: Callable[[str], object],
+        trouble: Callable[[str], object],
+    ) -> None:
+        super().__init__()
+        self._trouble = trouble
         self.astray: dict[int, bool] = {}
         """Requests that are to be refused, by their identity."""
         self._tap = tap
+        self._hosts = hosts
+        self._handshakes = handshakes
+        self._left_out = left_out
         self._next = NextLayer()
-        self._answers: dict[int, bytes] = {}
-        self._flows: dict[int, HTTPFlow] = {}
 
     # -- hooks of mitmproxy ------------------------------------------------------------------------------------------
 
@@ -60,38 +84,56 @@ class ForwardDesk:
         self._next.configure(updated)  # type: ignore[no-untyped-call]
 
     def next_layer(self, next_layer: layer.NextLayer) -> None:
-        """Choose as mitmproxy does, but for HTTP our own."""
+        """Choose as mitmproxy does, but for HTTP our own, and nothing for what is not to be looked into."""
+        context = next_layer.context
+        if not self._may_look(next_layer):
+            self._pass(context)
+            next_layer.layer = TCPLayer(context, ignore=True)
+            return
         self._next.next_layer(next_layer)
-        chosen, context = next_layer.layer, next_layer.context
+        chosen = next_layer.layer
         if isinstance(chosen, ClientTLSLayer) and type(chosen.child_layer) is HttpLayer:  # a proxy reached with TLS
             chosen.child_layer = self._ours(context, chosen.child_layer)
-        elif type(chosen) is HttpLayer and context.client.alpn != b"h2":
+        elif type(chosen) is HttpLayer:
             next_layer.layer = self._ours(context, chosen)
+
+    def tls_clienthello(self, data: ClientHelloData) -> None:
+        """Leave TLS alone where neither the address nor the name that is asked for may be looked into."""
+        address = data.context.server.address
+        if address is None or self._hosts.has(*address[:2]):
+            return
+        if not (data.client_hello.sni and self._hosts.has(data.client_hello.sni, address[1])):
+            self._pass(data.context)
+            data.ignore_connection = True
+
+    def http_connect_error(self, flow: HTTPFlow) -> None:
+        """There is no tunnel: say so in our words."""
+        told = "" if flow.response is None else flow.response.get_text(strict=False) or ""
+        told = told.removeprefix(_ERRORS).partition(": ")[2].partition(_HINT)[0]
+        answer = not_connected(upstream_of(flow.request), told)
+        self._trouble(answer.error)
+        flow.response = as_response(answer.to(head_of(flow.request)))
 
     def requestheaders(self, flow: HTTPFlow) -> None:
         """Refuse a request that takes us for a server; the tap has heard of it before."""
         if self.astray.pop(id(flow.request), None):
-            self._answer(flow, NO_SERVER, REFUSED)
+            self.answer(self._tap, flow, NO_SERVER, REFUSED)
             flow.kill()  # type: ignore[no-untyped-call]
 
     def client_disconnected(self, client: Client) -> None:
         """A client's connection is over."""
-        self.failures.pop(client.id, None)
-        for key, flow in list(self._flows.items()):
-            if flow.client_conn.id == client.id:
-                del self._flows[key]
-                self._answers.pop(key, None)
+        self.forget(client)
 
     # -- for the tap -------------------------------------------------------------------------------------------------
 
-    def has_answered(self, flow: HTTPFlow) -> bool:
+    def explains(self, flow: HTTPFlow) -> bool:
         """Answer a request that has failed, if that is for us to do; False if one side simply hung up."""
-        if id(flow.request) in self._flows:
+        if self.has_answered(flow.request):
             return True
-        answer = None if flow.client_conn.alpn == b"h2" else self._explain(flow)
+        answer = explain(flow, upstream_of(flow.request), self._handshakes)
         if answer is None:
             return False
-        self._answer(flow, answer, ANSWERED)
+        self.answer(self._tap, flow, answer, ANSWERED)
         return True
 
     # -- see `mcpsniff.proxy.mitm.client_side.Desk` ------------------------------------------------------------------
@@ -105,16 +147,6 @@ class ForwardDesk:
         if not request.authority:
             self.astray[id(request)] = True
 
-    def take_answer(self, request: Request | None) -> bytes | None:
-        """See `Desk`."""
-        return self._answers.pop(id(request), None)
-
-    def late(self, request: Request, data: bytes) -> None:
-        """See `Desk`."""
-        flow = self._flows.get(id(request))
-        if flow is not None:
-            self._tap.late(flow, data)
-
     def stray(self, why: str) -> None:
         """See `Desk`; it may be anything, so it is not written down."""
 
@@ -125,31 +157,35 @@ class ForwardDesk:
         context.layers.remove(theirs)
         return ForwardHttp(context, theirs.mode, _Front(self) if theirs.mode is HTTPMode.regular else self)
 
-    def _answer(self, flow: HTTPFlow, answer: Answer, why: str) -> None:
-        content = answer.to(read_head(http1.assemble_request_head(flow.request)))  # type: ignore[no-untyped-call]
-        self._answers[id(flow.request)], self._flows[id(flow.request)] = content, flow
-        self._tap.answered(flow, content, why)
-
-    def _explain(self, flow: HTTPFlow) -> Answer | None:
-        told = "" if flow.error is None else flow.error.msg
-        client, request = flow.client_conn, flow.request
-        origin = f"{request.scheme}://{authority(request.host, request.port, 443 if request.scheme == 'https' else 80)}"
-        if _SMUGGLED in told:
-            whose = "request" if "from client" in told else "response"
-            what = told.removeprefix("Received ").partition(" from ")[0]
-            return Answer(400 if whose == "request" else 502, f"the {whose} may be read differently: {what}")
-        if not client.state & ConnectionState.CAN_READ:
-            return None
-        if told.startswith(_UNREADABLE):
-            return Answer(502, f"what {origin} says is no HTTP: {told.removeprefix(_UNREADABLE)}")
-        if client.id in self.failures:
-            return Answer(502, self.failures[client.id], upstream=origin)
-        if flow.server_conn.timestamp_start is not None:
-            return None
+    def _may_look(self, next_layer: layer.NextLayer) -> bool:
+        """False if neither the address nor anything else that may come can be one that we may look into."""
+        context = next_layer.context
+        address = context.server.address
+        if address is None or self._hosts.has(*address[:2]) or isinstance(context.layers[-1], ClientTLSLayer):
+            return True
+        data = next_layer.data_client()  # type: ignore[no-untyped-call]
+        greeting = next_layer.data_server()  # type: ignore[no-untyped-call]
+        if greeting or not starts_like_tls_record(data):
+            return False
         try:
-            return not_connected(parse_upstream(origin), told)
-        except UsageError:  # no host that could exist
-            return Answer(502, f"cannot reach {origin}: {told}")
+            parse_client_hello(data)
+        except ValueError:
+            return False
+        return True  # `tls_clienthello` decides
+
+    def _pass(self, context: Context) -> None:
+        if context.server.address is not None:
+            self._left_out(authority(*context.server.address[:2], 0))
+
+
+def upstream_of(request: Request) -> Upstream:
+    """Return where a request goes; one for a tunnel does not tell what will be spoken in it."""
+    scheme = request.scheme or ("http" if request.port == 80 else "https")
+    origin = f"{scheme}://{authority(request.host, request.port, 443 if scheme == 'https' else 80)}"
+    try:
+        return parse_upstream(origin)
+    except UsageError:  # no host that could exist
+        return Upstream(None, request.host, request.port, "", scheme)
 
 
 class _Front:
@@ -157,13 +193,19 @@ class _Front:
 
     def __init__(self, desk: ForwardDesk) -> None:
         self._desk = desk
-        self.take_answer = desk.take_answer
         self.late = desk.late
         self.stray = desk.stray
 
     def screen(self, listen: tuple[str, int], request: Request, head: bytes) -> None:  # noqa: ARG002 - see `Desk`
         """See `Desk`."""
         self._desk.screen_front(request)
+
+    def take_answer(self, request: Request | None) -> bytes | None:
+        """See `Desk`; a request that names no server at all ends before an addon hears of it."""
+        answer = self._desk.take_answer(request)
+        if answer is None and request is not None and self._desk.astray.pop(id(request), False):
+            answer = NO_SERVER.to(head_of(request))
+        return answer
 
 
 class ForwardHttp(ReverseHttp):

@@ -5,13 +5,11 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mitmproxy.connection import Client, ConnectionState
+from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow, Request
-from mitmproxy.net.http import http1
 from mitmproxy.proxy.layer import NextLayer
 from mitmproxy.proxy.layers.modes import ReverseProxy
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
-from mitmproxy.tls import TlsData
 
 from mcpsniff.errors import UsageError
 from mcpsniff.proxy.answers import Answer
@@ -19,20 +17,19 @@ from mcpsniff.proxy.endpoint import EVENT_STREAM
 from mcpsniff.proxy.ends import REFUSED
 from mcpsniff.proxy.farewell import ANSWERED
 from mcpsniff.proxy.mitm.body import EndpointBody
-from mcpsniff.proxy.mitm.client_side import ReverseHttp, read_head
+from mcpsniff.proxy.mitm.client_side import ReverseHttp
+from mcpsniff.proxy.mitm.desk import Answers, explain, read_head
 from mcpsniff.proxy.mitm.engine import Engine
 from mcpsniff.proxy.mitm.exchange import RESPONSE
+from mcpsniff.proxy.mitm.handshakes import Address, Failure, Handshakes
 from mcpsniff.proxy.mitm.place import Place
-from mcpsniff.proxy.mitm.upstream import Refusal, check_authorities
-from mcpsniff.proxy.mitm.words import no_tls, not_connected, not_trusted
+from mcpsniff.proxy.mitm.upstream import check_authorities
 from mcpsniff.proxy.say import say
 
 ALPN: Final = (b"h2", b"http/1.1")
 """What is offered to servers; they choose."""
 TRIES: Final = 5
 """Free ports that somebody else may take before we do."""
-_SMUGGLED: Final = "refusing to prevent request smuggling attacks"
-_UNREADABLE: Final = "Cannot parse HTTP response: "
 
 
 def serve(places: Sequence[Place], options: Mapping[str, Any]) -> Engine:
@@ -50,12 +47,12 @@ def serve(places: Sequence[Place], options: Mapping[str, Any]) -> Engine:
             place.bound = (host, port or _free_port(host))
         reverse = Reverse(places)
         engine = Engine(
-            [reverse],
+            [reverse, reverse.handshakes],
             modes=[place.mode for place in places],
             options={"ssl_insecure": options["insecure"]},
             authorities=authorities,
         )
-        reverse.engine = engine
+        reverse.handshakes.tls = engine.tls
         try:
             engine.start()
         except UsageError:
@@ -75,11 +72,10 @@ class Reverse:
     """mitmproxy's addon for ``places``."""
 
     def __init__(self, places: Sequence[Place]) -> None:
-        self.engine: Engine
+        self.handshakes = Handshakes(self._stalled, self._no_tls)
+        """An addon, too."""
         self._places = {place.mode: place for place in places}
         self._desks = {mode: Counter(place) for mode, place in self._places.items()}
-        self._failed: dict[str, Refusal | None] = {}
-        """Clients for whom TLS with the server has failed, by their ids, and what certificate was refused."""
         self._told: set[str] = set()
 
     # -- hooks of mitmproxy ------------------------------------------------------------------------------------------
@@ -103,10 +99,6 @@ class Reverse:
         """Offer HTTP/2, too, whatever the client speaks."""
         data.server.alpn_offers = list(ALPN)
 
-    def tls_failed_server(self, data: TlsData) -> None:
-        """Remember why, for the answer."""
-        self._failed[data.context.client.id] = self.engine.tls.refusals.pop(data.conn.id, None)
-
     def requestheaders(self, flow: HTTPFlow) -> None:
         """Record a request, and refuse it, or let it pass with the right `Host`."""
         place, desk = self._of(flow)
@@ -120,7 +112,7 @@ class Reverse:
             place.tap.requestheaders(flow, host=place.host)
         refusal = desk.refusals.pop(id(flow.request), None)
         if refusal is not None:
-            desk.answer(flow, refusal, REFUSED)
+            desk.answer(place.tap, flow, refusal, REFUSED)
             flow.kill()  # type: ignore[no-untyped-call]
         elif host is not None:
             fields = [(name, host if name.lower() == b"host" else value) for name, value in flow.request.headers.fields]
@@ -162,16 +154,15 @@ class Reverse:
         place, desk = self._of(flow)
         if place.tap is None or desk.has_answered(flow.request):
             return
-        answer = self._explain(flow, place)
+        answer = explain(flow, place.upstream, self.handshakes)
         if answer is None:
             place.tap.error(flow)
         else:
-            desk.answer(flow, answer, ANSWERED)
+            desk.answer(place.tap, flow, answer, ANSWERED)
 
     def client_disconnected(self, client: Client) -> None:
         """A client's connection is over."""
         place = self._places[client.proxy_mode.full_spec]
-        self._failed.pop(client.id, None)
         self._desks[client.proxy_mode.full_spec].forget(client)
         if place.tap is not None:
             place.tap.client_disconnected(client)
@@ -182,40 +173,30 @@ class Reverse:
         mode = flow.client_conn.proxy_mode.full_spec
         return self._places[mode], self._desks[mode]
 
-    def _explain(self, flow: HTTPFlow, place: Place) -> Answer | None:
-        """Return our answer to a request that has failed, or None if one side simply hung up."""
-        told = "" if flow.error is None else flow.error.msg
-        client, upstream = flow.client_conn, place.upstream
-        if _SMUGGLED in told:
-            whose = "request" if "from client" in told else "response"
-            what = told.removeprefix("Received ").partition(" from ")[0]
-            return Answer(400 if whose == "request" else 502, f"the {whose} may be read differently: {what}")
-        if not client.state & ConnectionState.CAN_READ:
-            return None
-        if told.startswith(_UNREADABLE):
-            return Answer(502, f"what {upstream.origin} says is no HTTP: {told.removeprefix(_UNREADABLE)}")
-        if flow.server_conn.timestamp_start is not None:
-            return None
-        if client.id not in self._failed:
-            return not_connected(upstream, told)
-        refusal = self._failed.pop(client.id)
-        answer = no_tls(upstream, told) if refusal is None else not_trusted(upstream, refusal)
-        if answer.error not in self._told:
-            self._told.add(answer.error)
-            say(answer.error)
-        return answer
+    def _stalled(self, client: Client, _: Address, text: str) -> None:
+        """The server lets a client wait: tell of it, and in the capture, too."""
+        place = self._places[client.proxy_mode.full_spec]
+        say(text)
+        if place.tap is not None:
+            place.tap.remark(text)
+
+    def _no_tls(self, client: Client, _: Address, failure: Failure) -> None:
+        """Say once why the server is not reached; its clients are told each time."""
+        upstream = self._places[client.proxy_mode.full_spec].upstream
+        text = failure.answer(upstream, upstream.target.partition("?")[0]).error
+        if text not in self._told:
+            self._told.add(text)
+            say(text)
 
 
-class Counter:
+class Counter(Answers):
     """Where the clients of one place get our answers: see `mcpsniff.proxy.mitm.client_side.Desk`."""
 
     def __init__(self, place: Place) -> None:
+        super().__init__()
         self.refusals: dict[int, Answer] = {}
         """Our answers to requests that are not known to mitmproxy's addons yet, by their identity."""
         self._place = place
-        self._answers: dict[int, bytes] = {}
-        self._flows: dict[int, HTTPFlow] = {}
-        """What we have answered."""
 
     def screen(self, listen: tuple[str, int], request: Request, head: bytes) -> None:
         """See `Desk`."""
@@ -225,40 +206,10 @@ class Counter:
         if refusal is not None:
             self.refusals[id(request)] = refusal
 
-    def answer(self, flow: HTTPFlow, answer: Answer, why: str) -> None:
-        """Answer a request ourselves, and record that."""
-        request = flow.request
-        content = answer.to(read_head(http1.assemble_request_head(request)))  # type: ignore[no-untyped-call]
-        self._answers[id(request)], self._flows[id(request)] = content, flow
-        if self._place.tap is not None:
-            self._place.tap.answered(flow, content, why)
-
-    def has_answered(self, request: Request) -> bool:
-        """True if a request that still goes on was answered by us."""
-        return id(request) in self._flows
-
-    def take_answer(self, request: Request | None) -> bytes | None:
-        """See `Desk`."""
-        return self._answers.pop(id(request), None)
-
-    def late(self, request: Request, data: bytes) -> None:
-        """See `Desk`."""
-        flow = self._flows.get(id(request))
-        if flow is not None and self._place.tap is not None:
-            self._place.tap.late(flow, data)
-
     def stray(self, why: str) -> None:
         """See `Desk`."""
         if self._place.tap is not None:
-            text = f"a client is answered 400: {why}"
-            self._place.tap.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
-
-    def forget(self, client: Client) -> None:
-        """A client's connection is over."""
-        for key, flow in list(self._flows.items()):
-            if flow.client_conn.id == client.id:
-                del self._flows[key]
-                self._answers.pop(key, None)
+            self._place.tap.remark(f"a client is answered 400: {why}")
 
 
 def _frame(flow: HTTPFlow) -> None:

@@ -13,6 +13,7 @@ import orjson
 from mitmproxy.http import Headers, HTTPFlow, Message
 
 from mcpsniff.protocol.http import EVENT_STREAM
+from mcpsniff.proxy.address import authority
 from mcpsniff.proxy.mitm.content import JsonBody, StreamBody
 from mcpsniff.proxy.mitm.hosts import Hosts
 from mcpsniff.proxy.mitm.known import Known, is_metadata, origin_of, split
@@ -69,11 +70,14 @@ class Select:
         """See `mcpsniff.proxy.mitm.tap.Judge`."""
         case = self._cases[flow] = _Case(flow)
         request = flow.request
-        remember(self.passed, case.host)
-        if not self._hosts.has(case.host, request.port) and not self._hosts.has(request.pretty_host, request.port):
+        if not self._may_keep(flow):
+            remember(self.passed, authority(case.host, request.port, 0))
             return Verdict.DROP
+        remember(self.passed, case.host)
+        is_form = request.headers.get("content-type", "").strip().lower().startswith(_FORMS)
         if _speaks(request.headers):
-            return self._keep(case, is_place=not is_metadata(case.path) and request.method != "OPTIONS")
+            is_place = not is_form and not is_metadata(case.path) and request.method != "OPTIONS"
+            return self._keep(case, is_place=is_place)
         if self._everything or self.known.is_place(case.origin, case.path):
             return self._keep(case)
         if self.known.belongs(request.method, case.origin, case.path):
@@ -84,7 +88,7 @@ class Select:
             if request.method == "OPTIONS" and any(name.strip().lower() in HEADERS for name in asks.split(",")):
                 return self._keep(case)
             return Verdict.WAIT if request.method in {"GET", "DELETE"} else Verdict.DROP
-        if request.headers.get("content-type", "").strip().lower().startswith(_FORMS):
+        if is_form:
             return Verdict.DROP
         case.body = JsonBody(_codings(request), lenient=self._is_likely(flow, case))
         return Verdict.WAIT
@@ -126,6 +130,13 @@ class Select:
                 response.stream = _Reading(tapped, _codings(response), self.known.learn)
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _may_keep(self, flow: HTTPFlow) -> bool:
+        """True if the host that is reached is to be looked into, or the name by which TLS asked for it."""
+        request, sni = flow.request, flow.client_conn.sni
+        return self._hosts.has(request.host, request.port) or (
+            request.scheme == "https" and bool(sni) and self._hosts.has(str(sni), request.port)
+        )
 
     def _asked(self, case: _Case, body: JsonBody, data: bytes) -> Verdict:
         """Judge by the body of a request; no data: it is over."""

@@ -16,13 +16,14 @@ from mitmproxy.http import HTTPFlow, Message, Request, Response
 from mcpsniff.proxy.answers import as_data
 from mcpsniff.proxy.ends import CLIENT_CLOSED, SERVER_CLOSED, STOPPED, spelled
 from mcpsniff.proxy.mitm.exchange import DIRECTIONS, REQUEST, RESPONSE, Records
+from mcpsniff.proxy.mitm.remarks import after_body, before_response
 from mcpsniff.proxy.recorder import Recorder
 from mcpsniff.proxy.say import say
 
 HELD: Final = 64 << 10
 """Bytes of one exchange that are kept in memory while a judge has not decided."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_RESET_STREAM: Final = "stream reset"
+_RESET_STREAM: Final = "stream reset by client"
 """How mitmproxy's word for a stream of HTTP/2 that its peer gave up begins."""
 
 
@@ -108,6 +109,7 @@ class Tap:
         flow.response.stream = exchange.answered
         try:
             exchange.records.open(RESPONSE, {"start": _status_line(flow.response), **self._about(flow, flow.response)})
+            exchange.remark(RESPONSE, before_response(flow))
             self._ask(exchange, RESPONSE, b"")
         except Exception as error:  # noqa: BLE001
             self.fail(exchange, RESPONSE, 0, error)
@@ -172,6 +174,10 @@ class Tap:
         if exchange is not None:
             exchange.records.put("gap", REQUEST if is_request else RESPONSE, {"bytes": 0, "why": why})
 
+    def remark(self, text: str) -> None:
+        """Write a sentence into the capture that belongs to no exchange."""
+        self.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
+
     def stop(self) -> None:
         """Nothing more is carried, since mcpsniff ends."""
         for exchange in list(self._open.values()):
@@ -212,6 +218,8 @@ class Tap:
         exchange = self._open[flow.id] = _Exchange(self, flow, records)
         self.progress += 1
         records.open(REQUEST, {"start": _request_line(flow.request), **self._about(flow, flow.request), **more})
+        if flow.request.headers.get("expect", "").lower() == "100-continue":
+            exchange.remark(REQUEST, "100 (Continue) was said by the proxy, which does not wait for the server's")
         self._ask(exchange, REQUEST, None)
         return exchange
 
@@ -247,6 +255,7 @@ class Tap:
         try:
             if exchange.records.holds:
                 self._ask(exchange, body, b"")
+            exchange.remark(body, after_body(flow, is_request=body == REQUEST))
             exchange.records.close(body, "eof")
             self._finish(exchange)
             self._settle(exchange)
@@ -322,6 +331,11 @@ class _Exchange:
         """The body of the record of that answer."""
         self.asked = _callback(tap, self, REQUEST)
         self.answered = _callback(tap, self, RESPONSE)
+
+    def remark(self, body: int, text: str) -> None:
+        """Write a sentence beside a body, if there is one to write."""
+        if text:
+            self.records.put("comment", body, {"text": text, "by": "mcpsniff"})
 
 
 def _callback(tap: Tap, exchange: _Exchange, body: int) -> Callable[[bytes], bytes]:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from mitmproxy import ctx
 from mitmproxy.addons.tlsconfig import TlsConfig
@@ -21,6 +21,13 @@ from mcpsniff.errors import UsageError
 
 REMEMBERED: Final = 256
 """Connections of which it is known why their certificates were refused."""
+_REQUIRED: Final = 116
+"""The alert certificate_required (RFC 8446 section 6.2)."""
+_PERHAPS: Final = (40, 42)
+"""handshake_failure and bad_certificate, which is what TLS 1.2 has for it."""
+_ASKS: Final = b"read server certificate request"
+"""OpenSSL's name for that step."""
+_create: Final = net_tls._create_ssl_context
 _CERTIFICATE: Final = re.compile(b"-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----")
 
 
@@ -43,6 +50,15 @@ class Refusal:
         return f"{place} ({self.subject}, issued by {self.issuer}{names}): {self.why}"
 
 
+class _Heard:
+    """What a server has said about a connection."""
+
+    alert: int | None = None
+    """The last alert (RFC 8446 section 6)."""
+    is_asked = False
+    """True if it asked for a certificate; many do, and let those in that have none."""
+
+
 class UpstreamTls(TlsConfig):
     """mitmproxy's TLS, with the system's certificates beside those of certifi, and those of a file of the user's.
 
@@ -54,8 +70,11 @@ class UpstreamTls(TlsConfig):
     def __init__(self, *, authorities: str | None = None, has_clients: bool) -> None:
         self.refusals: OrderedDict[str, Refusal] = OrderedDict()
         """Why the certificate was refused, by the id of the connection to the server."""
+        self._heard: WeakValueDictionary[str, _Heard] = WeakValueDictionary()
+        """What servers have said, by the id of the connection, as long as that lasts."""
         self._authorities = authorities
         self.has_clients = has_clients
+        vars(net_tls)["_create_ssl_context"] = _create_context
         self._prepared: WeakSet[SSL.Context] = WeakSet()
 
     def configure(self, updated: set[str]) -> None:
@@ -69,12 +88,16 @@ class UpstreamTls(TlsConfig):
             return
         super().tls_start_server(tls_start)
         connection, server = tls_start.ssl_conn, tls_start.conn
-        if connection is None or not isinstance(server, Server) or ctx.options.ssl_insecure:
+        if connection is None or not isinstance(server, Server):
             return
+        heard = self._heard[server.id] = _Heard()
+        connection.set_app_data(heard)
         context = connection.get_context()
         if context not in self._prepared:
             self._prepared.add(context)
             self._extend(context)
+        if ctx.options.ssl_insecure:
+            return
 
         def judged(_connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
             if not ok:
@@ -82,6 +105,11 @@ class UpstreamTls(TlsConfig):
             return bool(ok)
 
         connection.set_verify(net_tls.Verify.VERIFY_PEER.value, judged)
+
+    def wants_certificate(self, server: str) -> bool:
+        """True if a server has ended a connection, by its id, because we have no certificate to show."""
+        heard = self._heard.get(server)
+        return heard is not None and (heard.alert == _REQUIRED or (heard.is_asked and heard.alert in _PERHAPS))
 
     def prepare(self) -> None:
         """Read the authorities now: that takes a moment, for which the first request would wait."""
@@ -105,6 +133,25 @@ class UpstreamTls(TlsConfig):
         self.refusals[server] = Refusal(_words(error), depth, *_names(certificate))
         while len(self.refusals) > REMEMBERED:
             self.refusals.popitem(last=False)
+
+
+def _create_context(**settings: Any) -> SSL.Context:
+    """Make a context as mitmproxy does, that hears alerts; mitmproxy misses those that follow the handshake."""
+    context: SSL.Context = _create(**settings)
+    if settings["method"] is net_tls.Method.TLS_CLIENT_METHOD:
+        context.set_info_callback(_hear)
+    return context
+
+
+def _hear(connection: SSL.Connection, where: int, what: int) -> None:
+    """OpenSSL tells of a step of a handshake, or of an alert."""
+    heard = connection.get_app_data()
+    if not isinstance(heard, _Heard):
+        return
+    if where & SSL.SSL_CB_READ_ALERT == SSL.SSL_CB_READ_ALERT:
+        heard.alert = what & 0xFF
+    elif where & SSL.SSL_CB_LOOP and _ASKS in connection.get_state_string():
+        heard.is_asked = True
 
 
 def check_authorities(path: str) -> str:

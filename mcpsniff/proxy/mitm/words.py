@@ -1,10 +1,13 @@
-"""What is said of an upstream that could not be reached over TLS: to the client in a 502 of ours, and on stderr."""
+"""What is said of an upstream that could not be reached over TLS: to the client in a 502 of ours, and on stderr.
+
+Each answer ends with one sentence of advice, which `mcpsniff show` gives as the fix of MCP556.
+"""
 
 import os
 import re
 from typing import Final
 
-from mcpsniff.proxy.address import Upstream
+from mcpsniff.proxy.address import Upstream, authority
 from mcpsniff.proxy.answers import Answer, unreachable
 from mcpsniff.proxy.ends import spelled
 from mcpsniff.proxy.mitm.upstream import Refusal
@@ -14,6 +17,11 @@ _ERRNO: Final = re.compile(r"\[Errno -?\d+\] ")
 _SELF_SIGNED: Final = "self-signed certificate"
 _OTHER_NAME: Final = ("hostname mismatch", "IP address mismatch")
 _EXPIRED: Final = "certificate has expired"
+_PLAIN: Final = "does not speak TLS"
+_VERSION: Final = ("cannot agree on a TLS version", "unsupported protocol", "alert protocol version")
+CLOSED: Final = "connection closed"
+_REASON: Final = re.compile(r"OpenSSL Error\(.*'([^']+)'\)\]\)", re.DOTALL)
+"""The last of OpenSSL's reasons, as mitmproxy quotes them."""
 
 
 def not_connected(upstream: Upstream, told: str) -> Answer:
@@ -32,9 +40,30 @@ def not_trusted(upstream: Upstream, refusal: Refusal) -> Answer:
     )
 
 
-def no_tls(upstream: Upstream, told: str) -> Answer:
-    """Return the answer for an upstream with which TLS could not be spoken, for another reason."""
-    return Answer(502, f"TLS with the upstream {upstream.origin} failed: {told}", upstream=upstream.origin)
+def no_tls(upstream: Upstream, told: str, path: str) -> Answer:
+    """Return the answer for an upstream with which TLS could not be spoken; ``path`` is what was asked for there."""
+    plain = f"http://{authority(upstream.host, upstream.port)}{path}"
+    if _PLAIN in told:
+        why, what = "it answers in plain text, as servers of http:// do", f"Use {plain} for it."
+    elif any(word in told for word in _VERSION):
+        why = "there is no version of TLS that it and mcpsniff (1.2 and 1.3) have in common"
+        what = "Let the server speak TLS 1.2 or newer."
+    elif told == CLOSED:
+        why, what = "it hangs up during the handshake", f"Check whether it speaks TLS at this port, or use {plain}."
+    else:
+        reason = _REASON.search(told)
+        why, what = reason[1] if reason else told, "Check the server's TLS settings and its log."
+    return Answer(502, f"TLS with the upstream {upstream.origin} failed: {why}. {what}", upstream=upstream.origin)
+
+
+def wants_certificate(upstream: Upstream) -> Answer:
+    """Return the answer for an upstream that lets in only who shows a certificate, which we cannot."""
+    return Answer(
+        502,
+        f"TLS with the upstream {upstream.origin} failed: it wants a certificate of its client, and mcpsniff has none."
+        " Let the server do without it for mcpsniff, or put a proxy that has one between the two.",
+        upstream=upstream.origin,
+    )
 
 
 def advice(refusal: Refusal) -> str:
@@ -42,6 +71,6 @@ def advice(refusal: Refusal) -> str:
     if any(refusal.why.startswith(why) for why in _OTHER_NAME):
         return "Use a name that is in the certificate, or trust it nevertheless with --insecure."
     if refusal.why == _EXPIRED:
-        return "It has to be renewed; --insecure trusts it nevertheless."
+        return "Renew it, or trust it nevertheless with --insecure."
     what = "this certificate" if refusal.why == _SELF_SIGNED else f"that of its CA ({refusal.issuer})"
     return f"Pass --upstream-ca FILE with {what} to trust it, or --insecure to trust any."
