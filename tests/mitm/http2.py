@@ -11,6 +11,7 @@ from typing import Self
 import h2.config
 import h2.connection
 import h2.events
+from hyperframe.frame import GoAwayFrame
 
 
 class Stream:
@@ -34,6 +35,11 @@ class Stream:
         self._server.h2.reset_stream(self._number)
         self._server.flush()
 
+    def go_away(self, error: int = 0) -> None:
+        """Say that no more streams are taken; those that are go on."""
+        frame = GoAwayFrame(0, last_stream_id=self._number, error_code=error)
+        self._server.write(frame.serialize())
+
 
 class Served:
     """One connection."""
@@ -45,7 +51,10 @@ class Served:
         self._resets = resets
 
     def flush(self) -> None:
-        self._connection.sendall(self.h2.data_to_send())
+        self.write(self.h2.data_to_send())
+
+    def write(self, data: bytes) -> None:
+        self._connection.sendall(data)
 
     def run(self) -> None:
         self.h2.initiate_connection()

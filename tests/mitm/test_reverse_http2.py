@@ -101,3 +101,53 @@ def test_a_client_that_leaves_gives_its_stream_up(tmp_path: Path) -> None:
             peer.send(get("/mcp"))
             peer.read_until(b"data: 1\n\n")
         assert wait_for(lambda: server.resets)
+
+
+def test_a_stream_goes_on_when_the_server_says_that_it_will_go(tmp_path: Path) -> None:
+    """GOAWAY without an error (RFC 9113 section 6.8). The next request has a new connection."""
+    streams: list[Stream] = []
+
+    def script(stream: Stream) -> None:
+        if dict(stream.headers)[b":method"] == b"POST":
+            stream.head((":status", "103"), ("link", "</x>"))
+            stream.head((":status", "200"), ("content-type", "application/json"))
+            stream.data(PONG)
+            stream.head(("x-sum", "1"), end=True)
+            return
+        streams.append(stream)
+        stream.head((":status", "200"), ("content-type", "text/event-stream"))
+        stream.data(b"data: 1\n\n")
+        stream.go_away()
+        stream.data(b"data: 2\n\n")
+
+    with relayed(tmp_path, script) as (server, relay):
+        with relay.connect() as peer:
+            peer.send(get("/mcp"))
+            peer.read_until(b"data: 2\n\n")
+            assert relay.ask(post(PING))[1] == PONG
+            streams[0].data(b"data: 3\n\n", end=True)
+            assert peer.read_until(b"data: 3\n\n\r\n0\r\n\r\n")
+        assert server.connections == 2
+        assert relay.stop() == 0
+        capture = relay.capture()
+    assert [what["how"] for what in closes(capture).values()] == ["eof"] * 4
+    assert [what["text"] for _, kind, _, what in capture.records if kind == "comment"] == [
+        "before this response came 103, not recorded and not passed on",
+        "after this body came trailers, not recorded and not passed on: x-sum",
+    ]
+
+
+def test_a_server_that_goes_in_the_middle_breaks_the_stream_off(tmp_path: Path) -> None:
+    def script(stream: Stream) -> None:
+        stream.head((":status", "200"), ("content-type", "text/event-stream"))
+        stream.data(b"data: 1\n\n")
+        stream.go_away(2)
+
+    with relayed(tmp_path, script) as (_, relay):
+        with relay.connect() as peer:
+            peer.send(get("/mcp"))
+            assert not peer.read_all().endswith(b"0\r\n\r\n")
+            assert b"data: 1" in peer.came
+        assert relay.stop() == 0
+        capture = relay.capture()
+    assert closes(capture)[1] == {"how": "reset", "error": "the server closed its end"}

@@ -18,7 +18,7 @@ from mcpsniff.proxy.mitm.engine import REST, Engine
 from mcpsniff.proxy.mitm.forward_side import ForwardDesk, ForwardTap
 from mcpsniff.proxy.mitm.handshakes import Address, Failure, Handshakes
 from mcpsniff.proxy.mitm.hosts import Hosts
-from mcpsniff.proxy.mitm.select import Select, remember
+from mcpsniff.proxy.mitm.select import Select, besides, remember
 from mcpsniff.proxy.mitm.trust import Authority, authority
 from mcpsniff.proxy.mitm.upstream import check_authorities
 from mcpsniff.proxy.recording import Recording
@@ -40,9 +40,9 @@ class Seen:
     unrecorded: int
     """HTTP exchanges that passed without being written down."""
     hosts: Sequence[str]
-    """Hosts of the recorded exchanges."""
+    """Servers of the recorded exchanges, by their origins."""
     others: Sequence[str]
-    """Hosts of what passed unrecorded, or without being looked into."""
+    """Servers of what passed unrecorded, or without being looked into: by origins, or by host and port."""
     refusals: Sequence[tuple[str, str]]
     """Hosts whose certificate, as we made it, a client refused, and how it said so."""
     troubles: Sequence[str]
@@ -141,11 +141,12 @@ class ForwardSession:
         self._engine.stop()
         if not self._tap.kept:
             through = "no MCP came through the proxy" if self._watch.connections else "no client used the proxy"
+            through = "not every server was reached" if self._watch.troubles else through
             text = f"{NOTHING}: {through}; what was said past it is unknown"
             self._tap.remark(text)
         self.recording.finish()
         kept = list(self._select.kept)
-        others = [host for host in self._select.passed if host not in self._select.kept]
+        others = besides(self._select.passed, kept)
         return Seen(
             self._watch.connections,
             self._tap.kept,
@@ -198,7 +199,7 @@ class _Watch:
     def http_connect(self, flow: HTTPFlow) -> None:
         """A client wants a tunnel to a host."""
         if self._hosts.has(flow.request.host, flow.request.port):
-            remember(self._select.passed, flow.request.host)
+            remember(self._select.passed, spelled(flow.request.host, flow.request.port, 0))
 
     def no_tls(self, _: Client, address: Address, failure: Failure) -> None:
         """TLS with a server has failed."""

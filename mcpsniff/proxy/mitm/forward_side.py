@@ -112,6 +112,8 @@ class ForwardDesk(Answers):
         told = told.removeprefix(_ERRORS).partition(": ")[2].partition(_HINT)[0]
         answer = not_connected(upstream_of(flow.request), told)
         self._trouble(answer.error)
+        if self._hosts.has(flow.request.host, flow.request.port):
+            self._tap.remark(f"a client that asked for a tunnel was answered {answer.status}: {answer.error}")
         flow.response = as_response(answer.to(head_of(flow.request)))
 
     def requestheaders(self, flow: HTTPFlow) -> None:

@@ -41,7 +41,7 @@ class NoTrailers(ChunkedReader):
         event = super().__call__(buf)
         if not isinstance(event, h11.EndOfMessage):
             return event
-        self.trailers = list(event.headers)
+        self.trailers = list(event.headers) or self.trailers  # the reader calls itself
         return h11.EndOfMessage()
 
 

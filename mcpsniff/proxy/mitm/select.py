@@ -13,6 +13,7 @@ import orjson
 from mitmproxy.http import Headers, HTTPFlow, Message
 
 from mcpsniff.protocol.http import EVENT_STREAM
+from mcpsniff.protocol.origins import names_of, server_of
 from mcpsniff.proxy.address import authority
 from mcpsniff.proxy.mitm.content import JsonBody, StreamBody
 from mcpsniff.proxy.mitm.hosts import Hosts
@@ -34,12 +35,14 @@ _BARE: Final = ("GET", "HEAD", "DELETE", "OPTIONS")
 class _Case:
     """What is known of an exchange that is going on."""
 
-    __slots__ = ("body", "host", "is_kept", "learns", "origin", "path", "stream")
+    __slots__ = ("body", "host", "is_kept", "learns", "origin", "path", "server", "stream")
 
     def __init__(self, flow: HTTPFlow) -> None:
         request = flow.request
         self.host = request.host
         self.origin = origin_of(request.scheme, self.host, request.port)
+        self.server = server_of(request.scheme, authority(self.host, request.port, 0))
+        """The origin as transcripts have it."""
         self.path = request.path.partition("?")[0]
         self.is_kept = False
         self.learns = False
@@ -56,9 +59,9 @@ class Select:
     def __init__(self, hosts: Hosts, *, everything: bool = False) -> None:
         self.known = Known()
         self.kept: dict[str, None] = {}
-        """Hosts with which something was recorded, in order."""
+        """Servers with which something was recorded, in order, by their origins."""
         self.passed: dict[str, None] = {}
-        """Hosts to which a request went."""
+        """Servers to which a request went, by their origins, or by host and port."""
         self._hosts = hosts
         self._everything = everything
         self._cases: WeakKeyDictionary[HTTPFlow, _Case] = WeakKeyDictionary()
@@ -73,7 +76,7 @@ class Select:
         if not self._may_keep(flow):
             remember(self.passed, authority(case.host, request.port, 0))
             return Verdict.DROP
-        remember(self.passed, case.host)
+        remember(self.passed, case.server)
         is_form = request.headers.get("content-type", "").strip().lower().startswith(_FORMS)
         if _speaks(request.headers):
             is_place = not is_form and not is_metadata(case.path) and request.method != "OPTIONS"
@@ -149,7 +152,7 @@ class Select:
 
     def _keep(self, case: _Case, *, is_place: bool = False) -> Verdict:
         case.is_kept, case.body, case.stream = True, None, None
-        remember(self.kept, case.host)
+        remember(self.kept, case.server)
         if is_place:
             self.known.speaks(case.origin, case.path)
         return Verdict.KEEP
@@ -206,6 +209,13 @@ def remember(names: dict[str, None], name: str) -> None:
     """Add a name to an ordered set that does not grow beyond `NAMED`."""
     if len(names) < NAMED:
         names[name] = None
+
+
+def besides(passed: Iterable[str], kept: Iterable[str]) -> list[str]:
+    """Return those of ``passed`` that are not ``kept``; one that is named with its scheme, too, is named so only."""
+    first = [name for name in passed if name not in kept]
+    named = {other for name in (*kept, *first) if "://" in name for other in names_of(name)}
+    return [name for name in first if "://" in name or name.lower() not in named]
 
 
 def _speaks(headers: Headers) -> bool:
