@@ -64,6 +64,34 @@ class Scanner(Protocol):
         """Go on with ``data[position:stop]``."""
 
 
+class TextScanner:
+    """Looks for the secrets of a form, or of JSON after something else: a guard (``)]}'``), or a function's name."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._form = FormScanner(marks)
+        self._json = JsonScanner(marks, is_deep=True)
+        self._is_json = False
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing more is looked for."""
+        return self._is_json and self._json.is_done
+
+    def scan(self, data: bytes, position: int, stop: int) -> None:
+        """Go on with ``data[position:stop]``."""
+        while position < stop and not self._is_json:
+            found = data.find(b"{", position, stop)
+            end = stop if found < 0 else found
+            self._form.scan(data, position, end)
+            self._is_json = found >= 0 and self._form.may_be_other
+            if found >= 0 and not self._is_json:
+                self._form.scan(data, found, found + 1)
+                end += 1
+            position = end
+        if self._is_json:
+            self._json.scan(data, position, stop)
+
+
 class BodyScanner:
     """Looks at how a body begins, then for the secrets of JSON, a form or a page.
 
@@ -125,7 +153,7 @@ class BodyScanner:
         elif byte == b"-" or self._media == _MULTIPART:
             self._scanner = MultipartScanner(self._marks)
         else:
-            self._scanner = FormScanner(self._marks)
+            self._scanner = TextScanner(self._marks) if is_sensitive else FormScanner(self._marks)
 
     def _look_for_events(self, data: bytes) -> None:
         """Leave the body alone if it begins like an event stream: in those are messages."""

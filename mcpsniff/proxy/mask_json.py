@@ -16,8 +16,10 @@ from mcpsniff.proxy.mask_names import is_of_oauth, is_telling_member
 DEEPEST: Final = 512
 """Levels that are looked into. What goes deeper is hidden from there on: no reader of such a text would follow."""
 TOO_DEEP: Final = "nested too deep"
+MALFORMED: Final = "malformed JSON"
+"""What the rest is called of a text that is looked into at every level, and turns out to be no JSON."""
 
-_BEFORE, _WANT_KEY, _KEY, _COLON, _VALUE, _SECRET, _STRING, _AFTER, _NESTED, _TOO_DEEP, _DONE = range(11)
+_BEFORE, _WANT_KEY, _KEY, _COLON, _VALUE, _SECRET, _STRING, _AFTER, _NESTED, _REST, _DONE = range(11)
 _IN_STRING: Final = frozenset([_KEY, _SECRET, _STRING])
 _LIST: Final = ord("[")
 _ERRORS: Final = frozenset(["error", "errors"])
@@ -31,6 +33,15 @@ _COLON_OR_ELSE = re.compile(rb"[:,}]")
 _NOT_SPACE = re.compile(rb"[^ \t\r\n]")
 _VALUE_ENDS = re.compile(rb"[,}]")
 _ITEM_ENDS = re.compile(rb"[,\]]")
+_WANTED: Final = {_WANT_KEY: _KEY_BEGINS, _COLON: _COLON_OR_ELSE, _VALUE: _NOT_SPACE, _AFTER: _VALUE_ENDS}
+"""What is looked for in a state."""
+_ODD: Final = {
+    _WANT_KEY: re.compile(rb"[^ \t\r\n,]"),
+    _COLON: re.compile(rb"[^ \t\r\n]"),
+    _VALUE: _NOT_SPACE,
+    _AFTER: re.compile(rb"[^ \t\r\n\w.+-]"),
+}
+"""What cannot stand before that in a JSON text: the next value without a comma, a name in other quotes or in none."""
 _REST_OF_STRING = re.compile(rb'(?s:[^"\\]++|\\.)*+')
 _FLAT = rb'[^"{}\[\]]++|"(?s:[^"\\]++|\\.)*+"'
 
@@ -85,8 +96,8 @@ class JsonScanner:
                 position = self._in_string(data, position, stop)
             elif self._state == _NESTED:
                 position = self._in_nested(data, position, stop)
-            elif self._state == _TOO_DEEP:
-                self._marks.hide(TOO_DEEP, data, position, stop)
+            elif self._state == _REST:
+                self._marks.hide(self._label, data, position, stop)
                 return
             else:
                 position = self._between(data, position, stop)
@@ -95,55 +106,58 @@ class JsonScanner:
         """Go on outside of strings and of what is nested."""
         state = self._state
         if state == _BEFORE:
-            if not self._is_deep and _MESSAGE.match(data, position, stop):
-                self._state, self.is_json_rpc = _DONE, True
-                return stop
-            found = _OBJECT.search(data, position, stop)
-            if found and (self._is_deep or found[0] == b"{"):
-                self._begin(found[0])
-            elif found:
-                self._state = _DONE
+            return self._before(data, position, stop)
+        is_list = state == _AFTER and self._open[-1] == _LIST
+        found = (_ITEM_ENDS if is_list else _WANTED[state]).search(data, position, stop)
+        odd = _ODD[state].search(data, position, found.start() if found else stop) if self._is_deep else None
+        if odd:
+            self._hide_rest(MALFORMED)
+            return odd.start()
+        if not found:
+            return stop
+        byte = found[0]
+        if state == _VALUE:
+            return self._at_value(byte, found.start())
+        if state == _WANT_KEY and byte == b'"':
+            self._state, self._key = _KEY, b""
         elif state == _WANT_KEY:
-            found = _KEY_BEGINS.search(data, position, stop)
-            if found and found[0] == b'"':
-                self._state, self._key = _KEY, b""
-            elif found:
-                self._begin_or_end(found[0])
-        elif state == _COLON:
-            found = _COLON_OR_ELSE.search(data, position, stop)
-            if found and found[0] == b"}":
-                self._end()
-            elif found:
-                self._state = _VALUE if found[0] == b":" else _WANT_KEY
-        else:
-            return (self._at_value if state == _VALUE else self._after)(data, position, stop)
-        return found.end() if found else stop
-
-    def _at_value(self, data: bytes, position: int, stop: int) -> int:
-        """Look at how a value begins."""
-        found = _NOT_SPACE.search(data, position, stop)
-        if not found:
-            return stop
-        if found[0] == b'"':
-            self._begin_string()
-        elif found[0] in b"{[":
-            self._begin_or_end(found[0])
-        else:
-            self._state = _AFTER
-            return found.start()
-        return found.end()
-
-    def _after(self, data: bytes, position: int, stop: int) -> int:
-        """Look for what follows a value, passing over one that is no string."""
-        is_list = self._open[-1] == _LIST
-        found = (_ITEM_ENDS if is_list else _VALUE_ENDS).search(data, position, stop)
-        if not found:
-            return stop
-        if found[0] == b",":
+            self._begin_or_end(byte)
+        elif byte == b":":
+            self._state = _VALUE
+        elif byte == b",":
             self._state = _VALUE if is_list else _WANT_KEY
         else:
             self._end()
         return found.end()
+
+    def _before(self, data: bytes, position: int, stop: int) -> int:
+        """Look for where a text begins."""
+        if not self._is_deep and _MESSAGE.match(data, position, stop):
+            self._state, self.is_json_rpc = _DONE, True
+            return stop
+        found = _OBJECT.search(data, position, stop)
+        if not found:
+            return stop
+        if self._is_deep or found[0] == b"{":
+            self._begin(found[0])
+        else:
+            self._state = _DONE
+        return found.end()
+
+    def _at_value(self, byte: bytes, position: int) -> int:
+        """A value begins with ``byte`` at ``position``."""
+        if byte == b'"':
+            self._begin_string()
+        elif byte in b"{[":
+            self._begin_or_end(byte)
+        else:
+            self._state = _AFTER
+            return position
+        return position + 1
+
+    def _hide_rest(self, why: str) -> None:
+        """Nothing here can be told from the rest any more."""
+        self._state, self._label = _REST, why
 
     def _begin_or_end(self, bracket: bytes) -> None:
         """At ``}`` an object is over; at another bracket something nested begins."""
@@ -152,7 +166,7 @@ class JsonScanner:
         elif not self._is_deep or (self._what == "params" and self._is_at_message()):
             self._state, self._depth = _NESTED, 1
         elif len(self._open) == DEEPEST:
-            self._state = _TOO_DEEP
+            self._hide_rest(TOO_DEEP)
         else:
             self._begin(bracket)
 

@@ -183,10 +183,16 @@ class FormScanner:
         self._state = _KEY
         self._key = b""
         self._what = ""
+        self._is_blank = True
         self._url = UrlScanner(marks)
 
     is_done = False
     """Forms are looked through to their end."""
+
+    @property
+    def may_be_other(self) -> bool:
+        """So far there is no value here: it may be the beginning of something else."""
+        return self._state == _KEY or (self._state == _VALUE and self._is_blank)
 
     def scan(self, data: bytes, position: int, stop: int) -> None:
         """Go on with ``data[position:stop]``."""
@@ -202,12 +208,14 @@ class FormScanner:
                         self._state = _SECRET if is_telling_member(name) else _VALUE
                         self._marks.found = self._marks.found or is_of_oauth(name)
                         self._url.reset(ends_at_space=False)
+                        self._is_blank = True
             else:
                 end = _place(_FORM_SECRET_ENDS, data, position, stop)
                 if self._state == _SECRET:
                     self._marks.hide(self._what, data, position, end)
                 else:
                     self._url.scan(data, position, end)
+                    self._is_blank = self._is_blank and data[position:end].isspace()
                 if end < stop:
                     self._marks.end()
                     self._state = _KEY

@@ -130,6 +130,33 @@ def test_what_is_nested_too_deep_is_hidden() -> None:
     assert recorded(masked([(C, request()), (S, response(level, [JSON]))]), S).endswith(level.replace(b"abc", b"***"))
 
 
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"{'access_token': 'abc'}", 1),
+        (b'{access_token:"abc"}', 1),
+        (b'{"a":1 "token":"abc"}', 7),
+        (b'{"token" = "abc"}', 9),
+        (b"{\"a\":'abc'}", 5),
+        (b'["a" "abc"]', 5),
+        (b'{"a":-1.5e+3,/* abc */"b":1}', 13),
+        (b'{\x00"\x00t\x00', 1),
+    ],
+)
+def test_what_turns_out_to_be_no_json_is_hidden_from_there_on(body: bytes, shown: int) -> None:
+    assert answered(body) == body[:shown] + b"*" * (len(body) - shown)
+    assert answered(body, "/mcp") == body
+
+
+@pytest.mark.parametrize("before", [b")]}',\n", b"for(;;);", b"callback(", b"var x = ", b"a=b&c="])
+def test_json_after_something_else(before: bytes) -> None:
+    assert answered(before + SLACK + b");", headers=("X: y",)) == before + SLACK.replace(b"xoxp", b"****") + b");"
+
+
+def test_braces_in_a_form() -> None:
+    assert answered(b"a=x{y}&code={z&b=c{&token=d", headers=("X: y",)) == b"a=x{y}&code=**&b=c{&token=*"
+
+
 # -- registration, introspection, revocation, devices, pushed requests -------------------------------------------------
 
 
