@@ -2,24 +2,31 @@
 
     mitmdump -s mcp_capture.py [--set mcp_dir=DIR] [--set mcp_label=NAME] [--set mcp_all=true] ...
 
-Needs mcpsniff in the same environment as mitmproxy (pip install mcpsniff; pipx inject mitmproxy mcpsniff). Event
-streams are passed on as they come; --set store_streamed_bodies=true keeps them for mitmproxy's own pages, too.
+Needs mcpsniff in the Python that runs mitmproxy (pip install mcpsniff; pipx inject mitmproxy mcpsniff; uv tool install
+mitmproxy --with mcpsniff). Event streams are passed on as they come; --set store_streamed_bodies=true keeps them for
+mitmproxy's own pages, -w and hardump, too.
 """
 
 import logging
 import os
+import sys
 from contextlib import suppress
 
 from mitmproxy import ctx
 from mitmproxy.addonmanager import Loader
 from mitmproxy.log import ALERT
 
-from mcpsniff.proxy.mitm.guest import Guest
-from mcpsniff.proxy.mitm.hosts import Hosts
-from mcpsniff.proxy.mitm.select import Select
-from mcpsniff.proxy.mitm.tap import Tap
-from mcpsniff.proxy.recording import Recording
-from mcpsniff.proxy.say import redirect
+lacks = ""
+try:
+    from mcpsniff.capture.labels import shown
+    from mcpsniff.proxy.mitm.guest import Guest
+    from mcpsniff.proxy.mitm.hosts import Hosts
+    from mcpsniff.proxy.mitm.select import Select
+    from mcpsniff.proxy.mitm.tap import Tap
+    from mcpsniff.proxy.recording import Recording
+    from mcpsniff.proxy.say import redirect
+except ModuleNotFoundError as error:  # mitmproxy would show a traceback
+    lacks = (error.name or "mcpsniff").partition(".")[0]
 
 OPTIONS = (
     ("mcp_dir", str, "", "Folder for captures of MCP. Empty: as mcpsniff has it (MCPSNIFF_DIR, its config file)."),
@@ -29,6 +36,7 @@ OPTIONS = (
     ("mcp_all", bool, False, "Record every HTTP exchange, not only MCP and the OAuth that belongs to it."),
     ("mcp_transcript", bool, True, "Write a transcript beside the capture of MCP at the end."),
 )
+WITHOUT_BODIES = "event streams pass as they come, so %s lacks their bodies; store_streamed_bodies=true keeps them"
 logger = logging.getLogger("mcpsniff")
 
 
@@ -40,6 +48,7 @@ class McpCapture:
         self._options: dict[str, object] = {"no_transcript": True, "quiet": False}
         self._recording = Recording("forward", (), self._options)
         self._tap: Tap | None = None
+        self._is_running = self._has_told_of_bodies = False
 
     def load(self, loader: Loader) -> None:
         """Declare the options."""
@@ -52,34 +61,70 @@ class McpCapture:
             select = Select(Hosts(()), everything=ctx.options.mcp_all)
             self._tap = Tap(self._recording.recorder, select)
             self.addons.append(Guest(self._tap, select))
+        if self._is_running:
+            self._tell_of_bodies()
 
     def running(self) -> None:
         """Begin to write."""
-        redirect(lambda text: logger.log(ALERT, "mcpsniff: %s", text))
+        redirect(tell)
+        self._is_running = True
+        self._tell_of_bodies()
         options = {name.removeprefix("mcp_"): getattr(ctx.options, name) for name, *_ in OPTIONS}
         self._options |= {**options, "no_transcript": not options["transcript"]}
         self._recording.start()
 
     def done(self) -> None:
-        """Store what is left; a capture that nothing is in is removed."""
-        if self._tap is None:
+        """Store what is left, and say where; a capture that nothing is in is removed."""
+        if self._tap is None or not self._is_running:
             return
+        redirect(lambda text: tell(text, at_the_end=True))
         self._tap.stop()
         if not self._tap.kept:
             self._options["no_transcript"] = True
         self._recording.finish()
-        if not self._tap.kept and self._recording.path is not None:
-            _remove_if_empty(self._recording.path)
+        path = self._recording.path
+        if path is None or not self._recording.is_kept:
+            return
+        if self._tap.kept:
+            tell(f"recorded in {shown(path)}", at_the_end=True)
+        elif not ctx.options.mcp_output and _remove_if_empty(path):
+            tell("no MCP came through, and no capture is left", at_the_end=True)
+
+    def _tell_of_bodies(self) -> None:
+        """Say once what mitmproxy does not keep of what streams, where somebody may count on it."""
+        takers = {"-w": ctx.options.save_stream_file, "hardump": ctx.options.hardump}
+        takers["the flow view"] = ctx.master.addons.get("view") is not None
+        into = " and ".join(name for name, is_there in takers.items() if is_there)
+        if into and not ctx.options.store_streamed_bodies and not self._has_told_of_bodies:
+            self._has_told_of_bodies = True
+            tell(WITHOUT_BODIES % into)
 
 
-def _remove_if_empty(path: str) -> None:
-    """Remove a capture that has no more than its first line."""
+def tell(text: str, *, at_the_end: bool = False) -> None:
+    """Let mitmproxy say it, and say it on stderr where mitmproxy does not: mitmdump -q, and mitmproxy after its end."""
+    logger.log(ALERT, "mcpsniff: %s", text)
+    terminal = ctx.master.addons.get("termlog")
+    if at_the_end if terminal is None else terminal.logger.level > ALERT:
+        sys.stderr.write(f"mcpsniff: {text}\n")
+        sys.stderr.flush()
+
+
+def _remove_if_empty(path: str) -> bool:
+    """Remove a capture that has no more than its first line; return whether it is gone."""
     with suppress(OSError):
         with open(path, "rb") as file:
             file.readline()
             if file.read(1):
-                return
+                return False
         os.unlink(path)
+    return not os.path.exists(path)
 
 
-addons = [McpCapture()]
+if lacks:
+    logger.error(
+        "mcp_capture.py needs %s in the Python that runs mitmproxy (%s): `pip install mcpsniff` there, "
+        "`pipx inject mitmproxy mcpsniff`, or `uv tool install mitmproxy --with mcpsniff`",
+        lacks,
+        sys.executable,
+    )
+addons = [] if lacks else [McpCapture()]

@@ -2,12 +2,22 @@
 
     mitmweb -s mcp_view.py
 
-Needs mcpsniff in the same environment as mitmproxy (pip install mcpsniff; pipx inject mitmproxy mcpsniff).
+Needs mcpsniff in the Python that runs mitmproxy (pip install mcpsniff; pipx inject mitmproxy mcpsniff; uv tool install
+mitmproxy --with mcpsniff).
 """
+
+from __future__ import annotations
+
+import logging
+import sys
 
 from mitmproxy import contentviews, http
 
-from mcpsniff.transcript.lone import Half, annotated, is_mcp
+lacks = ""
+try:
+    from mcpsniff.transcript.lone import Half, annotated, is_mcp
+except ModuleNotFoundError as error:  # mitmproxy would show a traceback
+    lacks = (error.name or "mcpsniff").partition(".")[0]
 
 PRIORITY = 2.0
 """Above that of mitmproxy's view of JSON, which is 1."""
@@ -56,4 +66,12 @@ def _half(start: str, message: http.Message, body: bytes | None) -> Half:
     return Half(start, tuple(pair for pair in pairs if pair[0].lower() != "content-encoding"), body)
 
 
-contentviews.add(MCP)
+if lacks:
+    logging.getLogger("mcpsniff").error(
+        "mcp_view.py needs %s in the Python that runs mitmproxy (%s): `pip install mcpsniff` there, "
+        "`pipx inject mitmproxy mcpsniff`, or `uv tool install mitmproxy --with mcpsniff`",
+        lacks,
+        sys.executable,
+    )
+else:
+    contentviews.add(MCP)

@@ -25,6 +25,8 @@ ADDRESSES: "Final" = frozenset({"upstream", "listen"})
 """Facts of a capture that are URLs, with what their queries may hold."""
 LARGEST: "Final" = 128 << 20
 """Bytes of a capture of a relay beyond which no transcript is written unasked."""
+FIRST_LINE: "Final" = 0.5
+"""Seconds that a relay, before it says where the capture is, waits for that to be one."""
 FLUSH: "Final" = 2.0
 """Seconds that the end of a session waits for a slow disk."""
 
@@ -83,6 +85,8 @@ class Recording:
             os.unlink(path)
             raise
         self._storing, self.path = storing, path
+        if self._transport != "stdio":  # there a client waits for its server
+            storing.wait_for_beginning(FIRST_LINE)
         if loud:
             say(f"recording to {shown(path)}")
 

@@ -71,12 +71,17 @@ class Storing:
         self._complained = False
         self._pause = 0.0
         self._retry_at = 0.0
-        self._finished = _thread.allocate_lock()
+        self._begun, self._finished = _thread.allocate_lock(), _thread.allocate_lock()
 
     def start(self) -> None:
         """Start the thread."""
+        self._begun.acquire()
         self._finished.acquire()
         _thread.start_new_thread(self.run, ())
+
+    def wait_for_beginning(self, timeout: float) -> None:
+        """Wait at most ``timeout`` seconds until the capture has its first line, or never will."""
+        self._begun.acquire(timeout=timeout)
 
     def finish(self, timeout: float) -> int:
         """Wait at most ``timeout`` seconds for the rest to be stored; return how many bytes never were."""
@@ -93,6 +98,7 @@ class Storing:
             self._recorder.discard()
             self._suspended(f"internal error: {error!r}")
         finally:
+            self._has_begun()
             self._finished.release()
 
     def _loop(self) -> None:
@@ -100,6 +106,7 @@ class Storing:
             self._masker = self._open_masker()
         self._writer = self._open_writer()
         self._append([])  # the first line: whoever looks finds a capture, although nothing was said yet
+        self._has_begun()
         looks = 0
         while True:
             batch, last = self._recorder.take()
@@ -114,6 +121,10 @@ class Storing:
                     self._append([])
                 return
             self._recorder.sleep(deep=looks >= QUIET)
+
+    def _has_begun(self) -> None:
+        if self._begun.locked():
+            self._begun.release()
 
     def _store(self, batch: "list[Entry]") -> None:
         """Store all entries of ``batch``, a slice at a time, and give back their room as soon as it is free."""

@@ -42,7 +42,7 @@ class Mitmdump:
             )
 
     def __enter__(self) -> Self:
-        assert wait_for(lambda: "listening" in self.log), self.log
+        assert wait_for(lambda: "listening" in self.log or "recording to" in self.log), self.log
         return self
 
     def __exit__(

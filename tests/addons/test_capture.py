@@ -1,10 +1,9 @@
 """addons/mcp_capture.py in stock mitmdump, beside `mcpsniff http` for the same talk."""
 
-import json
 import re
-import threading
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,145 +11,63 @@ import pytest
 from mitmproxy.io import FlowReader
 
 from mcpsniff.capture.reader import open_capture
-from tests.addons.stock import Mitmdump
-from tests.importers.talk import INITIALIZE, RESULT, SECRET, SESSION, decoded, event, said
-from tests.proxy.relayed import EVENTS, JSON, Peer, Relay, Upstream, answer, chunk, get, post
-
-OPENED = (f"Mcp-Session-Id: {SESSION}", "MCP-Protocol-Version: 2025-11-25")
-USUAL = (
-    "Content-Type: application/json",
-    "Accept: application/json, text/event-stream",
-    f"Authorization: Bearer {SECRET}",
-)
-STREAM = EVENTS + b"Transfer-Encoding: chunked\r\n\r\n"
+from mcpsniff.checks import Finding
+from mcpsniff.decoder import Decoder
+from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.protocol.http import Http
+from mcpsniff.protocol.message import Message
+from tests.addons.stock import ADDONS, Mitmdump
+from tests.addons.talks import USUAL, Legacy, Scripted, Streamable, Talk
+from tests.importers.talk import SECRET, said
+from tests.proxy.relayed import JSON, Peer, Relay, Upstream, answer, get, post
 
 
-class Streamable:
-    """A server of Streamable HTTP with faults, and a client of it with others."""
-
-    def __init__(self) -> None:
-        self.listens = threading.Event()
-        self.pinged = threading.Event()
-
-    def serve(self, peer: Peer) -> None:
-        while True:
-            head, body = peer.next_message()
-            if head.method == "GET":
-                peer.send(STREAM, chunk(b"retry: 500\nid: 1\ndata:\n\n"))
-                self.listens.set()
-                self.pinged.wait(5)
-                peer.send(chunk(event(id=7, method="ping")), chunk(b": alive\n\n"))
-                peer.read()
-                return
-            self._answer(peer, json.loads(body) if body.endswith(b"}") else {})
-
-    def _answer(self, peer: Peer, message: dict[str, Any]) -> None:
-        method = message.get("method")
-        if method == "initialize":
-            peer.send(
-                answer(said(id=message["id"], result=RESULT), JSON.decode().strip(), f"Mcp-Session-Id: {SESSION}")
-            )
-        elif method == "tools/list":
-            peer.send(STREAM, chunk(event(id=message["id"], result={"tools": []})), chunk(b""))
-        elif method == "tools/call":
-            progress = event(method="notifications/progress", params={"progressToken": "unknown", "progress": 1})
-            peer.send(STREAM, chunk(progress), chunk(b"data: not json\n\n"))
-            peer.send(chunk(event(id=99, result={})), chunk(event(id=message["id"], error={"code": "x"})), chunk(b""))
-        elif message:
-            peer.send(answer(status="202 Accepted"))
-        else:
-            peer.send(answer(b"hello", "Content-Type: text/plain", status="404 Not Found"))
-
-    def talk(self, connect: Callable[[], Peer]) -> None:
-        with connect() as posts, connect() as listens:
-            posts.send(post(said(id=0, method="initialize", params=INITIALIZE), *USUAL))
-            posts.next_message()
-            for body in (said(method="notifications/initialized"), said(id="a", method="tools/list")):
-                posts.send(post(body, *USUAL, *OPENED))
-                posts.next_message()
-            listens.send(get("/mcp", *USUAL, *OPENED))
-            assert self.listens.wait(5)
-            listens.read_until(b"id: 1\n")
-            self.pinged.set()
-            listens.read_until(b": alive")
-            for body in (
-                said(id=7, result={}),
-                said(id="a", method="tools/call", params={"name": "x", "_meta": {"progressToken": 1}}),
-                b'{"jsonrpc":"2.0","method":"notifications/x"',
-            ):
-                posts.send(post(body, *USUAL, *OPENED))
-                posts.next_message()
-
-
-class Legacy:
-    """A server of HTTP with SSE, and a client of it."""
-
-    def __init__(self) -> None:
-        self._stream: Peer | None = None
-
-    def serve(self, peer: Peer) -> None:
-        while True:
-            head, body = peer.next_message()
-            if head.method == "GET":
-                peer.send(STREAM, chunk(b"event: endpoint\ndata: /messages?sessionId=4f0c\n\n"))
-                self._stream = peer
-                peer.read()
-                return
-            peer.send(answer(b"Accepted", status="202 Accepted"))
-            message = json.loads(body)
-            assert self._stream is not None
-            if message.get("method") == "initialize":
-                result = {**RESULT, "protocolVersion": "2024-11-05"}
-                self._stream.send(chunk(event(id=message["id"], result=result)))
-            elif "id" in message:
-                self._stream.send(chunk(event(id=message["id"], result={"tools": [{"name": "a"}]})))
-
-    def talk(self, connect: Callable[[], Peer]) -> None:
-        with connect() as posts, connect() as stream:
-            stream.send(get("/sse"))
-            stream.read_until(b"sessionId")
-            opening = {**INITIALIZE, "protocolVersion": "2024-11-05"}
-            for body, awaited in (
-                (said(id=0, method="initialize", params=opening), b'"id": 0'),
-                (said(method="notifications/initialized"), b""),
-                (said(id=1, method="tools/list"), b'"id": 1'),
-            ):
-                posts.send(post(body, *USUAL, target="/messages?sessionId=4f0c"))
-                posts.next_message()
-                stream.read_until(awaited)
-
-
-def compared(path: str) -> tuple[list[Any], Any, Any]:
+def compared(path: str) -> dict[str, Any]:
     """What was said and found, without what is of the connection."""
-    messages, exchanges, findings = decoded(path)
-    return (
-        sorted((one.direction, one.kind, one.method or "", one.raw, one.flaws) for one in messages),
-        Counter((one.direction, one.method, str(one.id), one.state) for one in exchanges),
-        Counter(
+    capture = open_capture(path)
+    decoder = Decoder(capture.header)
+    events = [event for record in capture.records() for event in decoder.feed(record)] + decoder.finish()
+    assert not capture.damage
+    messages = [one for one in events if isinstance(one, Message)]
+    exchanges = [one for one in events if isinstance(one, Exchange)]
+    findings = [one for one in events if isinstance(one, Finding)]
+    https = [one.exchange for one in events if isinstance(one, Http) and one.is_first]
+    return {
+        "messages": sorted((one.direction, one.kind, one.method or "", one.raw, one.flaws) for one in messages),
+        "exchanges": Counter((one.direction, one.method, str(one.id), one.state) for one in exchanges),
+        "findings": Counter(
             (one.code, one.severity, one.blame, re.sub(r"(message|#) ?\d+", "message N", one.text)) for one in findings
         ),
-    )
+        "http": Counter((one.method, one.target, one.status, one.auth and one.auth.name) for one in https),
+    }
 
 
-@pytest.mark.parametrize("kind", [Streamable, Legacy])
-def test_it_sees_what_mcpsniff_http_sees(tmp_path: Path, kind: type[Streamable | Legacy]) -> None:
-    talk = kind()
-    with Upstream(talk.serve) as upstream, Relay(tmp_path / "relay", f"{upstream.url}/mcp") as relay:
-        talk.talk(relay.connect)
-        assert relay.stop() == 0
-    (relayed,) = relay.folder.glob("*.mcpcap")
-    talk = kind()
+@pytest.mark.parametrize("kind", [Streamable, Legacy, Scripted])
+def test_it_sees_what_mcpsniff_http_sees(tmp_path: Path, kind: type[Talk]) -> None:
+    talks: list[Talk] = []
     (tmp_path / "stock").mkdir()
-    with Upstream(talk.serve) as upstream, Mitmdump(tmp_path / "stock", upstream.url) as stock:
-        talk.talk(stock.connect)
-        assert stock.stop() == 0
+    with (
+        Upstream(lambda peer: talks[-1].serve(peer)) as upstream,  # noqa: PLW0108 - the latest one
+        Mitmdump(tmp_path / "stock", upstream.url) as stock,
+        Relay(tmp_path / "relay", f"{upstream.url}/mcp") as relay,
+    ):
+        for proxy in (relay, stock):
+            talks.append(kind())
+            talks[-1].talk(proxy.connect, f"127.0.0.1:{upstream.port}")
+        assert (relay.stop(), stock.stop()) == (0, 0)
+    (relayed,) = relay.folder.glob("*.mcpcap")
     (captured,) = stock.folder.glob("mitmproxy-*.mcpcap")
     assert "Traceback" not in stock.log
     assert f"recording to {captured}" in stock.log
+    assert f"recorded in {captured}" in stock.log
     assert SECRET not in captured.read_text()
     wanted, got = compared(str(relayed)), compared(str(captured))
-    assert len(wanted[0]) > 4
-    assert got == wanted
+    assert len(wanted["messages"]) > (80 if kind is Scripted else 4)
+    steps = {one[3] for one in wanted["http"]}
+    assert (len(steps) > 5) == (kind is Scripted)
+    assert len(wanted["findings"]) > 3 or kind is Legacy
+    for what in wanted:
+        assert got[what] == wanted[what], what
 
 
 def test_what_is_no_mcp_stays_out_and_an_empty_capture_is_removed(tmp_path: Path) -> None:
@@ -223,3 +140,36 @@ def test_other_addons_go_on_working_and_what_they_take_away_is_admitted(tmp_path
     gaps = [one.body for one in records if one.kind == "gap"]
     assert gaps == [{"bytes": 0, "why": "another addon let it stream"}]
     assert sum(one.kind == "close" for one in records) == 6
+
+
+def test_quiet_it_says_on_stderr_where_the_capture_is_and_what_flows_lack(tmp_path: Path) -> None:
+    with Mitmdump(tmp_path, "http://127.0.0.1:9", "-q", "-w", str(tmp_path / "flows")) as stock:
+        (path,) = stock.folder.glob("*.mcpcap")
+        assert path.read_bytes().endswith(b"\n"), "whoever looks finds a capture"
+        assert stock.stop() == 0
+    assert stock.log.splitlines() == [
+        "mcpsniff: event streams pass as they come, so -w lacks their bodies; store_streamed_bodies=true keeps them",
+        f"mcpsniff: recording to {path}",
+        "mcpsniff: no MCP came through, and no capture is left",
+    ]
+    assert not path.exists()
+
+
+WITHOUT = """
+import sys
+sys.modules["mcpsniff"] = None
+from mitmproxy.tools.main import mitmdump
+mitmdump(sys.argv[1:])
+"""
+
+
+def test_without_mcpsniff_both_addons_say_what_to_install(tmp_path: Path) -> None:
+    words = [word for name in ("mcp_capture", "mcp_view") for word in ("-s", str(ADDONS / f"{name}.py"))]
+    port = ["--listen-host", "127.0.0.1", "-p", "0", "--set", f"confdir={tmp_path}"]
+    done = subprocess.run([sys.executable, "-c", WITHOUT, *port, *words], capture_output=True, text=True, timeout=60)
+    said_so = done.stdout + done.stderr
+    assert done.returncode == 1, said_so
+    assert "Traceback" not in said_so
+    for name in ("mcp_capture", "mcp_view"):
+        assert f"{name}.py needs mcpsniff in the Python that runs mitmproxy ({sys.executable}): `pip install" in said_so
+    assert said_so.count("`pipx inject mitmproxy mcpsniff`, or `uv tool install mitmproxy --with mcpsniff`") == 2
