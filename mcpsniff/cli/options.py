@@ -67,7 +67,8 @@ RECORDING: "Final" = (
     Option(
         ("--label",),
         "NAME",
-        "Call the capture by this name (default: from the command, or from the upstream's host and port).",
+        "Call the capture by this name (default: from the command or the upstream's address; forward has neither, and"
+        " calls it forward).",
     ),
     Option(
         ("--keep-secrets",),

@@ -12,7 +12,7 @@ from mcpsniff.proxy.client_node import heeds_proxies, node_of, version_of
 SOON: Final = 3.0
 """Seconds of a client's life below which it may have handed over to another process."""
 MOST: Final = 5
-"""Hosts that are named."""
+"""Servers that are named."""
 
 
 class Seen(Protocol):
@@ -32,11 +32,11 @@ class Seen(Protocol):
 
     @property
     def hosts(self) -> Sequence[str]:
-        """Hosts of the recorded exchanges."""
+        """Servers of the recorded exchanges, by their origins."""
 
     @property
     def others(self) -> Sequence[str]:
-        """Hosts of what passed unrecorded, or without being looked into."""
+        """Servers of what passed unrecorded, or without being looked into: by origins, or by host and port."""
 
     @property
     def refusals(self) -> Sequence[tuple[str, str]]:
@@ -69,10 +69,15 @@ def unseen(seen: Seen, only: Sequence[str], seconds: float) -> str:
     if not seen.connections:
         return f"nothing is recorded: {ran} and never used the proxy that it was given, so what it said is unknown"
     through = f"{counted(seen.connections, 'connection')} through the proxy"
+    if seen.troubles:
+        return (
+            f"nothing is recorded: {ran} and made {through} to {_named(seen.others)}; what it had to say to a server"
+            " that was not reached is unknown"
+        )
     if only:
         return (
             f"nothing is recorded: {ran} and made {through}, none with MCP to {' or '.join(map(shown, only))}"
-            f" (--only); it went to {_named(seen.others)}"
+            f" (--only); it went to {_named(seen.others)}: widen --only"
         )
     return f"nothing is recorded: {ran} and made {through} to {_named(seen.others)}, none with MCP in it"
 
@@ -102,8 +107,8 @@ def reasons(seen: Seen, command: Sequence[str], environment: Mapping[str, str], 
         )
     found.append(
         "a server that it starts itself, and talks to on pipes, is recorded by mcpsniff stdio -- COMMAND in its"
-        " configuration; what such a server (mcp-remote, say) says to others passes unseen unless it is given the"
-        " proxy's variables"
+        " configuration; what such a server says to others passes unseen, unless that is mcpsniff run --: for"
+        " mcp-remote, mcpsniff run -- npx mcp-remote URL --enable-proxy"
     )
     return found
 
@@ -114,7 +119,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _named(hosts: Sequence[str]) -> str:
-    """Return hosts as text, the first few by name."""
+    """Return servers as text, the first few by name."""
     each = list(dict.fromkeys(hosts))
-    names = ", ".join(map(shown, each[:MOST])) or "hosts unknown"
+    names = ", ".join(map(shown, each[:MOST])) or "servers unknown"
     return names if len(each) <= MOST else f"{names} and {len(each) - MOST} more"

@@ -1,5 +1,6 @@
 """`mcpsniff forward` on the command line: what is wrong with it, what it says, and its end."""
 
+import json
 import os
 import re
 import signal
@@ -16,7 +17,8 @@ from mcpsniff.cli.options import FORWARD
 from mcpsniff.proxy.mitm.forward import Seen
 from mcpsniff.proxy.mitm.standing import summary
 from tests.cli.running import COMMAND, environment, run
-from tests.proxy.relayed import Peer, Upstream, answer, post
+from tests.proxy.relayed import EVENTS, Peer, Upstream, answer, chunk, post
+from tests.proxy.wrapped import wait_for
 
 ASK = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 SAID = b'{"jsonrpc":"2.0","id":1,"result":{}}'
@@ -80,7 +82,7 @@ def test_it_shows_what_it_records_and_leaves_capture_and_transcript(tmp_path: Pa
     assert child.returncode == 0
     assert b"ping" in out
     text = (said + err).decode()
-    assert "recorded 1 HTTP exchange with 127.0.0.1" in text
+    assert f"recorded 1 HTTP exchange with http://127.0.0.1:{upstream.port}" in text
     assert "mcpsniff ca tells how" in text
     captures = sorted((tmp_path / "captures").glob("forward-*"))
     assert [path.suffix for path in captures] == [".mcpcap", ".md"]
@@ -113,7 +115,8 @@ def test_a_port_that_is_taken_is_refused_with_who_has_it(tmp_path: Path) -> None
         (["--only", "https://a.test"], "--only takes a host"),
         (["--listen", "nowhere"], "--listen takes HOST:PORT"),
         (["--upstream-ca", "/does/not/exist"], "--upstream-ca"),
-        (["surplus"], "surplus"),
+        (["surplus"], "mcpsniff forward takes options only, not surplus"),
+        (["https://a.test/mcp"], "a server's address goes to mcpsniff http URL"),
         (["--onyl", "x"], "--only"),
     ],
 )
@@ -129,6 +132,49 @@ def test_the_command_is_the_table() -> None:
 
     options = [tuple(param.opts) for param in command.params if isinstance(param, click.Option)]
     assert options == [option.spellings for option in FORWARD]
+
+
+def test_where_others_reach_it(tmp_path: Path) -> None:
+    from mcpsniff.proxy.mitm.standing import outward
+
+    other = outward("http://127.0.0.1:8888")
+    assert other is None or (other.startswith("http://") and other.endswith(":8888") and "127." not in other)
+
+
+def test_the_end_names_what_only_left_out() -> None:
+    text = summary(Seen(2, 0, 3, [], ["a.test:8443", "b"], [], []), ["a.test:443"])
+    assert text == "none of what passed was MCP to a.test:443 (--only); it went to a.test:8443, b: widen --only"
+
+
+def stream(peer: Peer) -> None:
+    """An event stream that goes on."""
+    peer.next_message()
+    peer.send(EVENTS + b"Transfer-Encoding: chunked\r\n\r\n" + chunk(b"data: " + SAID + b"\n\n"))
+    peer.read()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_is_left_of_a_stream_that_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    """Told to end, it says that it was; killed, it has all up to the last moments."""
+    with Upstream(stream) as upstream, forwarding(tmp_path, "--listen", "0.0.0.0:0", "--no-transcript") as child:
+        port, said = url_of(child, quiet=False)
+        with Peer(socket.create_connection(("127.0.0.1", int(port)), 10)) as peer:
+            peer.send(post(ASK, "Content-Type: application/json", target=f"http://127.0.0.1:{upstream.port}/mcp"))
+            peer.read_until(SAID)
+            (path,) = (tmp_path / "captures").glob("*.mcpcap")
+            assert wait_for(lambda: '"result' in path.read_text())
+            child.send_signal(number)
+            _, err = child.communicate(timeout=30)
+            assert not peer.read_all().endswith(b"0\r\n\r\n")
+    records = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    closed = {channel: what for _, kind, channel, what in records if kind == "close"}
+    assert closed[0] == {"how": "eof"}
+    assert closed.get(1) == ({"how": "aborted", "error": "mcpsniff was stopped"} if number == signal.SIGTERM else None)
+    assert child.returncode == (0 if number == signal.SIGTERM else -number)
+    assert b"it listens on all interfaces: other machines reach it " in said + err
+    shown = run("show", str(path))
+    assert shown.status == 0
+    assert "ping" in shown.out
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,11 @@ def test_mcp_is_recorded_and_nothing_else(tmp_path: Path, upstream_ca: Authority
     assert "private" not in proxy.file.read_text()
     assert "secret" not in proxy.file.read_text()
     assert (proxy.seen.recorded, proxy.seen.unrecorded, proxy.seen.connections) == (3, 2, 3)
-    assert (list(proxy.seen.hosts), list(proxy.seen.others)) == (["127.0.0.1", "localhost"], [])
+    servers = [f"http://127.0.0.1:{upstream.port}", f"https://localhost:{secure.port}"]
+    assert (list(proxy.seen.hosts), list(proxy.seen.others)) == (servers, [])
+    lines = run("show", str(proxy.file), "--format", "json").out.splitlines()
+    origins = [line["origin"] for line in map(json.loads, lines) if line["type"] == "exchange"]
+    assert list(dict.fromkeys(origins)) == servers, "the same names as in what is said at the end"
     assert proxy.told == []
 
 

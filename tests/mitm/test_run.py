@@ -1,6 +1,7 @@
 """`mcpsniff run` as it is: clients on plain HTTP and TLS, those that do not trust it, and those that ignore it."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -104,8 +105,8 @@ def test_plain_and_tls_on_this_machine_are_seen_and_unchanged(tmp_path: Path, se
     """The client trusts nothing but what mcpsniff run sets, and mcpsniff the server by --upstream-ca."""
     run = ran(tmp_path, [*client(), servers.plain, servers.secure], "--upstream-ca", str(servers.authority.file))
     assert (run.out, run.status) == ([PONG.decode()] * 2, 0)
-    assert "saw 2 HTTP exchanges of MCP with 127.0.0.1, localhost" in run.err
     assert run.asked == [servers.plain.removesuffix("/mcp"), servers.secure.removesuffix("/mcp")]
+    assert f"saw 2 HTTP exchanges of MCP with {', '.join(run.asked)}\n" in run.err
     assert run.capture.header["transport"] == "forward"
     chunks = [body for _, kind, _, body in run.capture.records if kind == "chunk"]
     assert chunks == [PING.decode(), PONG.decode()] * 2
@@ -126,7 +127,8 @@ def test_what_is_no_mcp_passes_and_is_not_written_down(tmp_path: Path, servers: 
     assert run.asked == []
     assert "secret" not in run.capture.path.read_text()
     assert "nothing is recorded: " in run.err
-    assert "made 1 connection through the proxy to localhost, none with MCP in it" in run.err
+    place = servers.secure.removesuffix("/mcp")
+    assert f"made 1 connection through the proxy to {place}, none with MCP in it" in run.err
 
 
 def test_hosts_besides_only_are_not_looked_into(tmp_path: Path, servers: Servers) -> None:
@@ -134,7 +136,7 @@ def test_hosts_besides_only_are_not_looked_into(tmp_path: Path, servers: Servers
     run = ran(tmp_path, [*client(), servers.secure], "--only", "mcp.test", SSL_CERT_FILE=str(servers.authority.file))
     assert run.out == [PONG.decode()]
     assert run.asked == []
-    assert "none with MCP to mcp.test (--only); it went to localhost" in run.err
+    assert "none with MCP to mcp.test (--only); it went to localhost:" in run.err
 
 
 def test_a_client_that_does_not_trust_us_is_named_with_its_alert(tmp_path: Path, servers: Servers) -> None:
@@ -151,7 +153,21 @@ def test_a_server_that_mcpsniff_does_not_trust_is_named(tmp_path: Path, servers:
     run = ran(tmp_path, [*client(), servers.secure])
     assert "502" in run.out[0]
     assert f"the upstream {servers.secure.removesuffix('/mcp')} is not trusted: " in run.err
+    assert f"saw 1 HTTP exchange of MCP with {servers.secure.removesuffix('/mcp')}\n" in run.err
     assert "--upstream-ca" in run.err
+
+
+def test_mcp_that_no_server_was_there_for_is_not_told_as_none(tmp_path: Path) -> None:
+    """Of one that asked for a tunnel first it is not known what it had to say."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+    tunnelled = ran(tmp_path / "tunnel", [*client(), f"https://{place}/mcp"])
+    assert f"cannot reach the upstream https://{place}" in tunnelled.err
+    assert f"through the proxy to {place}; what it had to say to a server that was not reached is unk" in tunnelled.err
+    assert "none with MCP" not in tunnelled.err
+    plain = ran(tmp_path / "plain", [*client(), f"http://{place}/mcp"])
+    assert "502" in plain.out[0]
+    assert f"saw 1 HTTP exchange of MCP with http://{place}\n" in plain.err
 
 
 def test_a_client_that_dials_directly_is_not_told_as_silent(tmp_path: Path, servers: Servers) -> None:

@@ -50,7 +50,14 @@ def test_an_empty_capture_is_never_told_as_no_traffic(tmp_path: Path) -> None:
     assert lines[1].endswith(" s and never used the proxy that it was given, so what it said is unknown")
     whole = "\n".join(lines)
     assert all(
-        way in whole for way in ("mcpsniff forward", "mcpsniff http URL", "mcpsniff stdio --", "running already")
+        way in whole
+        for way in (
+            "mcpsniff forward",
+            "mcpsniff http URL",
+            "mcpsniff stdio --",
+            "mcpsniff run -- npx mcp-remote URL --enable-proxy",
+            "running already",
+        )
     )
 
 
@@ -62,7 +69,17 @@ def test_nothing_of_mcp_among_what_passed(tmp_path: Path) -> None:
     assert lines[1].endswith("none with MCP in it")
     assert not any("ignore" in line for line in lines)
     lines = said(tmp_path, ["true"], "--only", "a.test", "--only", "b.test", connections=1, others=["c.test"])
-    assert lines[1].endswith("none with MCP to a.test or b.test (--only); it went to c.test")
+    assert lines[1].endswith("none with MCP to a.test or b.test (--only); it went to c.test: widen --only")
+
+
+def test_a_server_that_was_not_reached_may_have_been_meant_for_mcp(tmp_path: Path) -> None:
+    trouble = "cannot reach the upstream https://a.test (a.test: Name or service not known). Is the server running?"
+    lines = said(tmp_path, ["true"], connections=1, others=["a.test:443"], troubles=[trouble])
+    assert lines[1] == trouble
+    assert lines[2].startswith("nothing is recorded: the client ran for 0.")
+    end = "through the proxy to a.test:443; what it had to say to a server that was not reached is unknown"
+    assert lines[2].endswith(end)
+    assert not any("none with MCP" in line for line in lines)
 
 
 def test_a_client_that_refuses_our_certificate_is_named(tmp_path: Path) -> None:

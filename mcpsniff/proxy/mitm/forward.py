@@ -113,6 +113,11 @@ class ForwardSession:
         """True if other machines can connect."""
         return not is_loopback_address(self._engine.addresses[0][0])
 
+    @property
+    def listens_everywhere(self) -> bool:
+        """True if that is on all interfaces."""
+        return self._engine.addresses[0][0] in UNSPECIFIED
+
     def start(self) -> str:
         """Begin to listen and to record; return the proxy's URL. Raises UsageError or McpsniffError."""
         assert self.authority

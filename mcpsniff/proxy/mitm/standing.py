@@ -2,13 +2,14 @@
 
 import os
 import select
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from mcpsniff.capture.labels import shown
-from mcpsniff.proxy.address import parse_listen
+from mcpsniff.proxy.address import authority, is_loopback_address, parse_listen
 from mcpsniff.proxy.liveview import LiveView
 from mcpsniff.proxy.mitm.forward import ForwardSession, Seen
 from mcpsniff.proxy.remains import PATIENCE, account_for
@@ -62,7 +63,7 @@ def _serve(session: ForwardSession, url: str, options: Mapping[str, Any], signal
     if view is not None:
         view.finish(signals.wait)
     if not quiet:
-        say(summary(seen))
+        say(summary(seen, options["only"]))
     label = options["label"] or LABEL
     account_for({label: recording}, signals.wait, began + PATIENCE, quiet=quiet)
 
@@ -76,17 +77,40 @@ def _announce(session: ForwardSession, url: str, *, quiet: bool) -> None:
     made = ", made just now" if session.authority.is_new else ""
     say(f"the proxy is {url} - give it to the client, or set HTTP_PROXY and HTTPS_PROXY to it")
     say(f"what it signs is to be trusted by the client: {shown(session.ca_path)}{made} (mcpsniff ca tells how)")
+    if session.listens_everywhere:
+        other = outward(url)
+        where = f"at {other}" if other else "by its name or address"
+        say(f"it listens on all interfaces: other machines reach it {where}, this one as above")
     if session.listens_to_others:
         say("warning: whoever reaches this machine can use that proxy, and be recorded")
 
 
-def summary(seen: Seen) -> str:
-    """Return the sentence about what passed."""
+def outward(url: str) -> str | None:
+    """Return a proxy's URL as other machines have it: with the address by which this one reaches others, if any."""
+    family, elsewhere = (socket.AF_INET6, "2001:db8::1") if "[" in url else (socket.AF_INET, "192.0.2.1")
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))  # which sends nothing (RFC 5737, RFC 3849)
+            address = probe.getsockname()[0]
+    except OSError:
+        return None
+    port = int(url.rpartition(":")[2])
+    return None if is_loopback_address(address) else f"http://{authority(address, port)}"
+
+
+def summary(seen: Seen, only: Sequence[str] = ()) -> str:
+    """Return the sentence about what passed; ``only`` are the hosts that were to be looked into."""
     passed = f"{seen.unrecorded:,} other exchange{'s' * (seen.unrecorded != 1)} passed unrecorded"
     if not seen.connections:
         return "no client has used the proxy"
     if not seen.recorded:
         others = f" ({_named(seen.others)})" if seen.others else ""
+        if only and seen.others:
+            names = " or ".join(map(shown, only))
+            return f"none of what passed was MCP to {names} (--only); it went to {_named(seen.others)}: widen --only"
+        if seen.troubles:
+            unknown = "what clients had to say to a server that was not reached is unknown"
+            return f"nothing is recorded: {unknown}; {passed}{others}"
         return f"none of what passed was MCP: {passed}{others}; --all records everything"
     what = f"recorded {seen.recorded:,} HTTP exchange{'s' * (seen.recorded != 1)} with {_named(seen.hosts)}"
     return f"{what}; {passed}" if seen.unrecorded else what
