@@ -16,13 +16,13 @@ DAY = datetime.timedelta(days=1)
 class Authority:
     """Issues certificates; ``file`` holds its own, in PEM form."""
 
-    def __init__(self, folder: Path, name: str = "mcpsniff test CA") -> None:
+    def __init__(self, folder: Path, name: str = "mcpsniff test CA", days: int = 30) -> None:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
         self._certificate = (
-            _begun(self._name, self._name, self._key.public_key())
+            _begun(self._name, self._name, self._key.public_key(), days)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)

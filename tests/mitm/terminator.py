@@ -18,12 +18,13 @@ from typing import Self
 class Terminator:
     """Listens at a port of its own for clients of the plain server at ``port``."""
 
-    def __init__(self, port: int, pem: str, alpn: tuple[str, ...] = ("http/1.1",)) -> None:
+    def __init__(self, port: int, pem: str, alpn: tuple[str, ...] = ("http/1.1",), host: str = "127.0.0.1") -> None:
         self._port = port
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(pem)
         self._context.set_alpn_protocols(list(alpn))
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, 0), family=family, backlog=512)
         self.port: int = self._socket.getsockname()[1]
         self.names: list[str | None] = []
         """The names that clients asked for (SNI)."""
@@ -33,6 +34,10 @@ class Terminator:
     @property
     def url(self) -> str:
         return f"https://localhost:{self.port}"
+
+    def serves(self, port: int) -> None:
+        """Stand in front of another server."""
+        self._port = port
 
     def __enter__(self) -> Self:
         return self

@@ -16,8 +16,10 @@ import h2.events
 import pytest
 from mitmproxy.tls import TlsData
 
+from mcpsniff.errors import McpsniffError
 from mcpsniff.proxy.mitm import handshakes
 from mcpsniff.proxy.mitm.distrust import HUNG_UP, Distrust
+from mcpsniff.proxy.mitm.trust import authority
 from tests.mitm.certificates import Authority
 from tests.mitm.http2 import Http2Server
 from tests.mitm.proxied import ASK, JSON, SAID, Proxy, home, served, serving, talk, upstream_ca
@@ -298,3 +300,11 @@ def test_a_server_that_wants_a_certificate_is_told_of(
     assert head.status == 502
     assert "it wants a certificate of its client, and mcpsniff has none" in json.loads(body)["error"]
     assert len(proxy.told) == 1
+
+
+def test_an_authority_that_is_over_is_told_of_with_what_to_do(tmp_path: Path) -> None:
+    over = Authority(tmp_path, days=-1).file.read_bytes()
+    for name in ("mitmproxy-ca.pem", "mitmproxy-ca-cert.pem"):
+        (tmp_path / name).write_bytes(over)
+    with pytest.raises(McpsniffError, match=r"ended on [0-9-]{10}: remove .*mitmproxy-ca\* to have a new one made"):
+        authority(str(tmp_path))

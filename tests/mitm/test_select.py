@@ -12,7 +12,7 @@ from mcpsniff.errors import UsageError
 from mcpsniff.proxy.mitm.content import ENOUGH, JsonBody, StreamBody
 from mcpsniff.proxy.mitm.hosts import Hosts
 from mcpsniff.proxy.mitm.known import Known, parameter, split
-from mcpsniff.proxy.mitm.select import Select
+from mcpsniff.proxy.mitm.select import Select, besides
 from mcpsniff.proxy.mitm.tap import Verdict
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -166,6 +166,17 @@ def test_a_place_where_mcp_was_spoken_is_recorded_whatever_is_sent_there() -> No
     assert verdict(judge, asking("POST", "https://else.test/other", **STREAM), message("ext/own")) is KEEP
 
 
+def test_a_header_of_mcp_is_enough_whatever_the_body_is() -> None:
+    """No other protocol has it. A form beside it makes its path no place of MCP: that is a token endpoint."""
+    judge = select()
+    flow = asking("POST", "https://a.test/x", Content_Type="application/json", MCP_Protocol_Version="2025-06-18")
+    assert verdict(judge, flow, b'{"id":1,"method":"eth_call"}') is KEEP
+    form = "application/x-www-form-urlencoded"
+    assert verdict(judge, asking("POST", "https://a.test/t", Content_Type=form, MCP_Protocol_Version="1")) is KEEP
+    assert verdict(judge, asking("POST", "https://a.test/x"), b"{broken") is KEEP
+    assert verdict(judge, asking("POST", "https://a.test/t", Content_Type=form)) is DROP
+
+
 def test_a_legacy_endpoint_is_a_place() -> None:
     judge = select()
     stream = answered(asking("GET", "http://a.test/sse"), content_type="text/event-stream")
@@ -242,7 +253,14 @@ def test_only_and_everything() -> None:
     judge = select("a.test", everything=True)
     assert judge.begin(asking("GET", "https://a.test/x")) is KEEP
     assert judge.begin(asking("POST", "https://b.test/mcp", Mcp_Session_Id="1")) is DROP
-    assert (list(judge.kept), list(judge.passed)) == (["a.test"], ["a.test", "b.test:443"])
+    assert (list(judge.kept), list(judge.passed)) == (["https://a.test"], ["https://a.test", "b.test:443"])
+
+
+def test_a_server_is_named_once() -> None:
+    """A tunnel that went to it is no other one, nor is a request there that was not recorded."""
+    kept = ["https://a.test", "http://b.test:81"]
+    passed = ["a.test:443", "https://a.test", "b.test:81", "a.test:81", "c.test:443", "https://c.test", "d.test:1"]
+    assert besides(passed, kept) == ["a.test:81", "https://c.test", "d.test:1"]
 
 
 @pytest.mark.parametrize(
