@@ -61,6 +61,8 @@ LIVE_LIMIT: Final = 100
 """Authorizations that are remembered."""
 ENOUGH: Final = 4
 """What has to speak for an authorization, at least, for a step to be one of it."""
+OPEN_FIRST: Final = 3
+"""What speaks for one that is not over, besides: more than the connection does."""
 
 _QUERY_HINTS: Final = ("client_id=", "state=", "code=", "error=")
 _AFTER: Final = frozenset({REFRESH, REVOCATION})
@@ -145,7 +147,7 @@ class Authorizations:
             found = next((one for one in reversed(early) if not origins.isdisjoint(one.origins)), None)
         opens_anew = http.opens and not has_token
         if found is None or (opens_anew and found.is_opened):
-            found = self._new(self._before(http))
+            found = self._new(self._before(http) if has_token else None)
         found.is_opened = found.is_opened or opens_anew
         found.server, found.is_challenged = _server_of(http), True
         found.address, found.real = asked_address(http), real_address(http)
@@ -264,6 +266,7 @@ class Authorizations:
             if found.is_done and name not in _AFTER:
                 continue
             speaks = _weight(found, http, name, asked)
+            speaks += OPEN_FIRST * (speaks > 0 and not found.is_done)
             if speaks >= max(weight, ENOUGH):
                 best, weight = found, speaks
         return self._new() if best is None else best

@@ -1,9 +1,9 @@
-"""A client on the MCP Python SDK, 1.x or 2.x, that gets itself a token for the server at URL and calls a tool.
+"""A client on the MCP Python SDK, 1.x or 2.x, that gets itself a token for the server at URL and calls tools.
 
-    python client_oauth.py URL
+    python client_oauth.py URL [TOOL...]
 
-It is its own browser: the authorization request goes the same way as all others. Says in one line of JSON what came of
-it: ``{"sum": 3}``, or ``{"failed": "…"}``.
+Each tool is to add 1 and 2; without one it is ``add``. It is its own browser: the authorization request goes the same
+way as all others. Says in one line of JSON what came of it: ``{"sum": 3}``, or ``{"failed": "…"}``.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Memory:
         self.client = client_info
 
 
-async def add(url: str) -> int:
+async def add(url: str, tools: list[str]) -> int:
     answers: list[dict[str, list[str]]] = []
 
     async def browse(address: str) -> None:
@@ -59,8 +59,10 @@ async def add(url: str) -> int:
 
     async def come_back() -> Any:
         found = answers.pop()
-        code, state = found["code"][0], found["state"][0]
-        return (code, state) if AuthorizationCodeResult is None else AuthorizationCodeResult(code=code, state=state)
+        code, state, iss = found["code"][0], found["state"][0], found.get("iss", [None])[0]
+        if AuthorizationCodeResult is None:
+            return code, state
+        return AuthorizationCodeResult(code=code, state=state, iss=iss)
 
     about = OAuthClientMetadata(redirect_uris=[AnyUrl(BACK)], client_name="oauth client")
     auth = OAuthClientProvider(url, about, Memory(), browse, come_back)
@@ -70,7 +72,8 @@ async def add(url: str) -> int:
         ClientSession(*streams[:2]) as session,
     ):
         await session.initialize()
-        result = await session.call_tool("add", {"a": 1, "b": 2})
+        for tool in tools:
+            result = await session.call_tool(tool, {"a": 1, "b": 2})
         return int(result.content[0].text)
 
 
@@ -83,6 +86,6 @@ def first(error: BaseException) -> str:
 
 if __name__ == "__main__":
     try:
-        print(json.dumps({"sum": asyncio.run(add(sys.argv[1]))}))
+        print(json.dumps({"sum": asyncio.run(add(sys.argv[1], sys.argv[2:] or ["add"]))}))
     except Exception as error:
         print(json.dumps({"failed": first(error)}))

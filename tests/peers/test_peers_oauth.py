@@ -5,7 +5,9 @@ its own, as servers do that know of no proxy: then clients refuse its metadata, 
 """
 
 import contextlib
+import itertools
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.test_conformance import node
+from tests.mitm.certificates import Authority
+from tests.mitm.terminator import Terminator
 from tests.peers.harness import (
     PEERS,
     REPO,
@@ -80,22 +85,56 @@ def test_metadata_of_the_servers_own_address_are_refused_and_explained(client: P
     assert "failed" in said
     explained = [event for event in events if event["type"] == "finding" and event["severity"] in ("error", "warning")]
     assert [(one["code"], one["blame"]) for one in explained] == [("MCP557", "mcpsniff")] * len(explained) != []
-    assert "mcpsniff run" in explained[0]["text"]
+    own = next(f"{event['origin']}/mcp" for event in events if event["type"] == "http")
+    assert f'give the client "{own}", and start it with: mcpsniff run -- ' in explained[0]["text"]
 
 
-@clients
-def test_under_run_the_client_uses_the_servers_own_address_and_all_is_seen(client: Path, tmp_path: Path) -> None:
-    if not (client / "python").exists() or not (SDK1 / "python").exists():
-        missing(f"the SDK in {client.parent.name}")
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp"
-    server = [str(SDK1 / "python"), str(SERVERS / "oauth_server.py"), str(port), url]
-    run = [sys.executable, "-m", "mcpsniff", "run", "-o", str(tmp_path / "run.mcpcap"), "--quiet", "--"]
-    command = [*run, str(client / "python"), str(PEERS / "client_oauth.py"), url]
-    with running(server, [port], tmp_path / "server.log"):
-        done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, encoding="utf-8", timeout=90)
+@contextlib.contextmanager
+def guarding(folder: Path) -> Iterator[tuple[str, str, Path]]:
+    """A server that has its authorization server elsewhere, plain and behind TLS; gives its URLs, and the CA."""
+    authority, ports = Authority(folder), [free_port() for _ in range(4)]
+    pem = str(authority.issue())
+    with contextlib.ExitStack() as stack:
+        guarded, issuing = (stack.enter_context(Terminator(port, pem)) for port in ports[2:])
+        plain = f"http://localhost:{ports[0]}/mcp", f"http://127.0.0.1:{ports[1]}"
+        secure = f"{guarded.url}/mcp", f"https://127.0.0.1:{issuing.port}"
+        for (port, issuer_port), (url, issuer) in zip(itertools.batched(ports, 2), (plain, secure), strict=True):
+            command = [sys.executable, str(SERVERS / "guarded_server.py"), str(port), url, str(issuer_port), issuer]
+            stack.enter_context(running(command, [port, issuer_port], folder / f"server-{port}.log"))
+        yield plain[0], secure[0], authority.file
 
-    assert (done.returncode, done.stdout) == (0, '{"sum": 3}\n'), done.stderr
-    events = shown(tmp_path / "run.mcpcap")
-    assert [event["oauth"]["step"] for event in events if "oauth" in event] == STEPS
+
+def test_every_refusal_under_run_is_one_authorization_at_two_servers(tmp_path: Path) -> None:
+    """A new client, one that needs more scope, one whose token has expired; the SDK 1.x for TypeScript cannot ask for
+    more scope while it has a refresh token."""
+    if not (SDK1 / "python").exists() or not (PEERS / "node_modules").exists():
+        missing("an SDK")
+    python, typescript = str(PEERS / "client_oauth.py"), [node(), str(PEERS / "client_oauth.mjs")]
+    all_three = ["add", "secret", "add"]
+    capture = tmp_path / "run.mcpcap"
+    with guarding(tmp_path) as (plain, secure, authority):
+        clients = [
+            [str(SDK1 / "python"), python, plain, *all_three],
+            [str(SDK2 / "python"), python, secure, *all_three],
+            [*typescript, "1", plain, "add", "add"],
+            [*typescript, "1", secure, "add", "add"],
+            [*typescript, "2", secure, *all_three],
+        ]
+        run = [sys.executable, "-m", "mcpsniff", "run", "-o", str(capture), "--upstream-ca", str(authority), "--quiet"]
+        command = [*run, "--", "sh", "-c", "\n".join(map(shlex.join, clients))]
+        done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, encoding="utf-8", timeout=150)
+
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [{"sum": 3}] * len(clients), done.stderr
+    events = shown(capture)
     assert blaming(events) == []
+    steps = [event["oauth"] for event in events if "oauth" in event]
+    each = [list(group) for _, group in itertools.groupby(steps, key=lambda step: step["authorization"])]
+    assert [group[0]["authorization"] for group in each] == list(range(1, 3 + 3 + 2 + 2 + 3 + 1))
+    assert {(group[0]["step"], group[-1]["step"]) for group in each} == {
+        ("challenge", "authorized"),
+        ("refused", "authorized"),
+    }
+    assert sum(group[0]["step"] == "challenge" for group in each) == len(clients)
+    assert all(set(STEPS) <= {step["step"] for step in group} for group in each if group[0]["step"] == "challenge")
+    assert all({"token", "refresh"} & {step["step"] for step in group if step["succeeded"]} for group in each)
+    assert "EX-" not in capture.read_text("utf-8")
