@@ -231,7 +231,7 @@ def test_addresses_lead_to_the_server(world: World, tmp_path: Path) -> None:
 def test_clients_run_through_the_proxy(world: World, tmp_path: Path, words: list[str]) -> None:
     done = world.run(world.real(words), tmp_path)
     assert (done.returncode, done.stdout) == (0, PONG), done.stderr
-    assert b"saw 1 HTTP exchange of MCP with localhost" in done.stderr
+    assert b"saw 1 HTTP exchange of MCP with https://localhost:" in done.stderr
     assert len(captured(tmp_path)) == 1
 
 

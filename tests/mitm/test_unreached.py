@@ -39,7 +39,7 @@ def asked_with_http1(connection: socket.socket, target: str) -> tuple[int, bytes
 
 
 def asked_with_http2(connection: socket.socket) -> tuple[int, bytes]:
-    client = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+    client = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding=None))
     client.initiate_connection()
     names = {":method": "POST", ":scheme": "https", ":authority": "localhost", ":path": "/mcp"}
     client.send_headers(1, [*names.items(), ("content-type", "application/json")])
@@ -49,7 +49,7 @@ def asked_with_http2(connection: socket.socket) -> tuple[int, bytes]:
     while data := connection.recv(1 << 16):
         for event in client.receive_data(data):
             if isinstance(event, h2.events.ResponseReceived):
-                status = int(dict(event.headers or ())[":status"])
+                status = int(dict(event.headers or ()).get(b":status", b"0"))
             elif isinstance(event, h2.events.DataReceived):
                 body += event.data or b""
             elif isinstance(event, h2.events.StreamEnded | h2.events.StreamReset):

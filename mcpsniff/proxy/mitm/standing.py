@@ -105,12 +105,12 @@ def summary(seen: Seen, only: Sequence[str] = ()) -> str:
         return "no client has used the proxy"
     if not seen.recorded:
         others = f" ({_named(seen.others)})" if seen.others else ""
-        if only and seen.others:
-            names = " or ".join(map(shown, only))
-            return f"none of what passed was MCP to {names} (--only); it went to {_named(seen.others)}: widen --only"
         if seen.troubles:
             unknown = "what clients had to say to a server that was not reached is unknown"
             return f"nothing is recorded: {unknown}; {passed}{others}"
+        if only and seen.others:
+            names = " or ".join(map(shown, only))
+            return f"none of what passed was MCP to {names} (--only); it went to {_named(seen.others)}: widen --only"
         return f"none of what passed was MCP: {passed}{others}; --all records everything"
     what = f"recorded {seen.recorded:,} HTTP exchange{'s' * (seen.recorded != 1)} with {_named(seen.hosts)}"
     return f"{what}; {passed}" if seen.unrecorded else what
