@@ -38,7 +38,7 @@ def forwarding(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         yield child
     finally:
         child.kill()
-        child.wait(10)
+        child.wait(60)
 
 
 def url_of(child: subprocess.Popen[bytes], *, quiet: bool) -> tuple[str, bytes]:
@@ -77,7 +77,7 @@ def test_it_shows_what_it_records_and_leaves_capture_and_transcript(tmp_path: Pa
             assert piece, shown
             shown += piece
         child.send_signal(number)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=60)
         out = shown + out
     assert child.returncode == 0
     assert b"ping" in out
@@ -94,7 +94,7 @@ def test_quietly_it_says_the_address_alone(tmp_path: Path) -> None:
         port, said = url_of(child, quiet=True)
         assert ask(port, upstream) == SAID
         child.terminate()
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=60)
     assert (said + out).decode() == f"http://127.0.0.1:{port}\n"
     assert err == b""
 
@@ -164,7 +164,7 @@ def test_what_is_left_of_a_stream_that_goes_on(tmp_path: Path, number: signal.Si
             (path,) = (tmp_path / "captures").glob("*.mcpcap")
             assert wait_for(lambda: '"result' in path.read_text())
             child.send_signal(number)
-            _, err = child.communicate(timeout=30)
+            _, err = child.communicate(timeout=60)
             assert not peer.read_all().endswith(b"0\r\n\r\n")
     records = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     closed = {channel: what for _, kind, channel, what in records if kind == "close"}

@@ -297,5 +297,5 @@ def test_who_stops_looking_stops_only_the_view(tmp_path: Path) -> None:
                 assert client.recv(1000).endswith(b"hello")
             time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         process.stderr.close()

@@ -23,7 +23,7 @@ from tests.peers.harness import REPO, SDK2, SERVERS, captured, free_port, missin
 SUITES = REPO / "tests" / "conformance" / "node_modules"
 OWN_NODE = SUITES / ".bin" / "node"
 NODE_MAJOR = 22
-SECONDS = 100
+SECONDS = 240
 RESULT = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT.*")
 
 # What each run covers: the released suite; all scenarios of the coming one, each on the newest revision with sessions

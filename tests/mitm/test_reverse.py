@@ -225,7 +225,7 @@ def test_an_endpoint_in_pieces_is_held_only_until_its_event_is_whole(tmp_path: P
     def script(peer: Peer) -> None:
         peer.next_message()
         peer.send(EVENTS + b"Transfer-Encoding: chunked\r\n\r\n", chunk(b"event: endpoint\ndata: https://local"))
-        go_on.wait(5)
+        go_on.wait(60)
         peer.send(chunk(b"host:%d/m\n" % PORTS[0]), chunk(b"\n"), chunk(b"data: 1\n\n"))
         peer.read()
 
@@ -252,13 +252,13 @@ def test_hang_ups_pass_at_once(tmp_path: Path) -> None:
         with it.relay.connect() as peer:
             peer.send(get("/stays"))
             peer.read_until(b"data: 1\n\n")
-        assert gone.wait(1)
+        assert gone.wait(60)
         with it.relay.connect() as peer:
             peer.send(get("/leaves"))
             peer.read_until(b"data: 1\n\n")
             began = time.monotonic()
             assert not peer.read_all().endswith(b"0\r\n\r\n")
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 10
         it.meta(4)
         capture = it.relay.capture()
     assert closes(capture)[1] == {"how": "aborted", "error": "the client closed its end"}
@@ -315,10 +315,10 @@ def test_an_answer_that_is_due_is_waited_for(tmp_path: Path) -> None:
 
     with secured(tmp_path, script) as it, it.relay.connect() as peer:
         peer.send(post(PING))
-        assert asked.wait(5)
+        assert asked.wait(60)
         it.relay.process.send_signal(signal.SIGTERM)
         assert peer.next_message()[1] == b"late"
-        assert it.relay.process.wait(5) == 0
+        assert it.relay.process.wait(60) == 0
 
 
 def test_plain_and_secure_upstreams_in_one_command(tmp_path: Path) -> None:
@@ -341,6 +341,6 @@ def test_plain_and_secure_upstreams_in_one_command(tmp_path: Path) -> None:
 def test_a_port_in_use_is_told_with_who_has_it(tmp_path: Path) -> None:
     with secured(tmp_path, echo) as it:
         other = Relay(tmp_path / "two", it.terminator.url, "--insecure", "--listen", f"127.0.0.1:{it.relay.port}")
-        assert other.process.wait(20) == 2
+        assert other.process.wait(60) == 2
         assert wait_for(lambda: other.err.endswith(b"\n"))
     assert f"cannot listen at 127.0.0.1:{it.relay.port}: the port is in use" in other.err.decode()

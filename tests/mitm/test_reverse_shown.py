@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.mitm.secure import secured
-from tests.proxy.relayed import EVENTS, Peer, Relay, Upstream, answer, chunk, get, post, rest
+from tests.proxy.relayed import EVENTS, Peer, Relay, Upstream, answer, chunk, closes, get, post
 from tests.proxy.wrapped import environment, wait_for
 
 TYPE = "Content-Type: application/json"
@@ -46,8 +46,15 @@ def script(peer: Peer) -> None:
         peer.send(answer(said, TYPE, "Mcp-Session-Id: 0123456789"))
 
 
-def talk(relay: Relay, end_server: Callable[[], object]) -> Path:
-    """Hold a session in which some things go wrong, and return its capture."""
+def talk(relay: Relay, end_server: Callable[[], object], closed: tuple[int, int, int]) -> Path:
+    """Hold a session in which some things go wrong, and return its capture.
+
+    ``closed`` is how many channels have ended after each of these things: nothing follows before that is recorded.
+    """
+
+    def recorded(count: int) -> None:
+        relay.recorded(lambda capture: len(closes(capture)) >= count)
+
     with relay.connect() as peer:
         for request in (
             message(0, "initialize", BEGIN),
@@ -59,14 +66,13 @@ def talk(relay: Relay, end_server: Callable[[], object]) -> Path:
         with relay.connect() as stream:
             stream.send(get("/mcp", *SESSION[1:]))
             stream.read_until(LOG)
-            rest()
-        rest()
+        recorded(closed[0])
         peer.send(post(message(2, "die"), TYPE, *SESSION))
         assert peer.read_all() is not None
-    rest()
+    recorded(closed[1])
     end_server()
     relay.ask(post(message(3, "ping"), TYPE, *SESSION))
-    rest()
+    recorded(closed[2])
     assert relay.stop() == 0
     (path,) = relay.folder.glob("*.mcpcap")
     return path
@@ -95,9 +101,9 @@ def test_the_same_is_shown_of_both(tmp_path: Path) -> None:
     for name in ("plain", "tls"):
         (tmp_path / name).mkdir()
     with Upstream(script) as upstream, Relay(tmp_path / "plain", f"{upstream.url}/mcp") as relay:
-        plain = shown(talk(relay, upstream.close))
+        plain = shown(talk(relay, upstream.close, (2, 4, 6)))
     with secured(tmp_path / "tls", script) as it:
-        secure = shown(talk(it.relay, it.terminator.close))
+        secure = shown(talk(it.relay, it.terminator.close, (8, 10, 12)))
     assert plain == secure
     assert {row["code"] for row in secure if row["type"] == "finding"} >= {"MCP550", "MCP556"}
     assert {row["state"] for row in secure if row["type"] == "exchange"} >= {"answered", "abandoned"}

@@ -157,7 +157,7 @@ def test_what_is_typed_reaches_the_client_once(terminal: OnTerminal) -> None:
     assert b"got" not in terminal._said[terminal.screen]
     terminal.type(b"end\n")
     assert terminal.sees(b"nothing is recorded", terminal.screen)
-    assert terminal.process.wait(20) == 4
+    assert terminal.process.wait(60) == 4
 
 
 def test_a_changed_window_is_told_once(terminal: OnTerminal) -> None:
@@ -184,7 +184,7 @@ def test_ctrl_z_stops_the_job_and_the_shell_continues_it(terminal: OnTerminal) -
         assert terminal.sees(b"read again\r\n", terminal.screen)
         assert b"stopped" not in terminal._said[terminal.screen]
     terminal.type(b"end\n")
-    assert terminal.process.wait(20) == 4
+    assert terminal.process.wait(60) == 4
 
 
 def test_a_client_that_does_not_stop_at_ctrl_z_goes_on(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_client_that_does_not_stop_at_ctrl_z_goes_on(tmp_path: Path) -> None:
         assert one.sees(b"got SIGTSTP\r\n", one.screen)
         one.type(b"end\n")
         assert one.sees(b"read end\r\n", one.screen)
-        assert one.process.wait(20) == 4
+        assert one.process.wait(60) == 4
     finally:
         one.close()
 

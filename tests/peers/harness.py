@@ -27,8 +27,8 @@ SDK2 = REPO / ".env-sdk2" / "bin"
 RELAY = [sys.executable, "-m", "mcpsniff", "http"]
 SECONDS = 200
 PORTS = list(range(20_000, 30_000))
-START_SECONDS = 30
-STOP_SECONDS = 10
+START_SECONDS = 100
+STOP_SECONDS = 60
 
 CLIENTS = {
     "sdk1": [SDK1 / "python", PEERS / "client_sdk1.py"],

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-STEP_SECONDS = 20
-SESSION_SECONDS = 60
+STEP_SECONDS = 60
+SESSION_SECONDS = 150
 AT_ONCE = 2
 SETTLE_SECONDS = 0.2
 REMIND_SECONDS = 2

@@ -5,8 +5,6 @@ import re
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from mcpsniff.wire.http1 import Data, End, Head, Http1Splitter, Part
+from tests.cli.ready import ready
 from tests.proxy.wrapped import PATIENCE, Captured, environment, wait_for
 
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -189,22 +188,17 @@ class Relay:
         env: dict[str, str] | None = None,
     ) -> None:
         self.folder = folder / "captures"
-        command = [sys.executable, "-m", "mcpsniff", "http", *words, "--dir", str(self.folder)]
-        self.process = subprocess.Popen(
-            [*command, *(["--quiet"] if quiet else []), *([] if transcript else ["--no-transcript"])],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=environment(**(env or {})),
-            start_new_session=True,
-        )
-        assert self.process.stdout
-        assert self.process.stderr
+        command = ["http", *words, "--dir", str(self.folder)]
+        command += [*(["--quiet"] if quiet else []), *([] if transcript else ["--no-transcript"])]
+        (our_out, their_out), (our_err, their_err) = os.pipe(), os.pipe()
+        theirs = [os.open(os.devnull, os.O_RDONLY), their_out, their_err]
+        self.process = ready().start(command, theirs, environment(**(env or {})), None)
+        for descriptor in theirs:
+            os.close(descriptor)
         self.out = self.err = b""
         self._threads = [
             threading.Thread(target=self._drain, args=each, daemon=True)
-            for each in (("out", self.process.stdout), ("err", self.process.stderr))
+            for each in (("out", our_out), ("err", our_err))
         ]
         for thread in self._threads:
             thread.start()
@@ -220,9 +214,10 @@ class Relay:
             self.process.kill()
             self.process.wait()
 
-    def _drain(self, name: str, stream: object) -> None:
-        while data := stream.read(65536):  # type: ignore[attr-defined]
+    def _drain(self, name: str, source: int) -> None:
+        while data := os.read(source, 65536):
             setattr(self, name, getattr(self, name) + data)
+        os.close(source)
 
     def addresses(self) -> list[str]:
         """The addresses that are given out, once they are."""

@@ -14,7 +14,7 @@ from mcpsniff.proxy.duplex import Duplex, suits
 from mcpsniff.proxy.pump import BROKEN, CUT, EOF, PIPE_BUF, Pump
 from mcpsniff.proxy.recorder import Recorder
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Way:

@@ -71,7 +71,7 @@ class Stage:
         self.plan, self.server = server, None
         self.done.clear()
         acted = Act(self.relay.connect, *client)
-        assert self.done.wait(20)
+        assert self.done.wait(60)
         self.played += 1
         assert self.server is not None
         return acted, self.server

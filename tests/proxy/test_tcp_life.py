@@ -102,7 +102,7 @@ def test_the_server_may_end_first_and_the_client_go_on(tmp_path: Path) -> None:
         assert client.read_all() == b"early"
         client.send(b"late")
         client.half_close()
-        assert got.wait(20)
+        assert got.wait(60)
 
 
 def test_a_client_that_resets_after_it_said_its_last_word_is_noticed_at_once(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_client_that_resets_after_it_said_its_last_word_is_noticed_at_once(tmp
     def serve(peer: Peer) -> None:
         peer.read_all()
         peer.send(EVENTS + b"\r\n")
-        assert closed.wait(20)
+        assert closed.wait(60)
         peer.send(b"data: x\n\n")
         hung_up = select.poll()
         hung_up.register(peer.socket, 0)
@@ -126,7 +126,7 @@ def test_a_client_that_resets_after_it_said_its_last_word_is_noticed_at_once(tmp
         client.read_until(b"\r\n\r\n")
         client.socket.close()
         closed.set()
-        assert gone.wait(20)
+        assert gone.wait(60)
         capture = relay.recorded(lambda capture: len(closes(capture)) == 2)
     assert closes(capture) == {0: {"how": "eof"}, 1: {"how": "aborted", "error": "the client closed its end"}}
 
@@ -158,7 +158,7 @@ def test_a_server_that_dies_resets_the_client(tmp_path: Path) -> None:
 
     with Upstream(serve) as upstream, Relay(tmp_path, upstream.url) as relay, relay.connect() as client:
         client.send(post(PING))
-        assert dead.wait(20)
+        assert dead.wait(60)
         assert client.sees_reset()
 
 
@@ -252,19 +252,19 @@ def test_an_answer_that_is_due_is_waited_for(tmp_path: Path) -> None:
     def serve(peer: Peer) -> None:
         peer.next_message()
         asked.set()
-        assert stopped.wait(20)
+        assert stopped.wait(60)
         rest()
         rest()
         peer.send(answer(b"after all"))
 
     with Upstream(serve) as upstream, Relay(tmp_path, upstream.url) as relay, relay.connect() as client:
         client.send(post(PING))
-        assert asked.wait(20)
+        assert asked.wait(60)
         relay.process.send_signal(signal.SIGTERM)
         assert wait_for(lambda: refuses(relay.port))
         stopped.set()
         assert client.next_message()[1] == b"after all"
-        assert relay.process.wait(20) == 0
+        assert relay.process.wait(60) == 0
 
 
 def refuses(port: int) -> bool:

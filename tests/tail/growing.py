@@ -19,18 +19,20 @@ from typing import Any, Self
 
 from mcpsniff.capture.records import Record
 from tests.capture.capture_files import encoded
+from tests.cli.ready import ready
 from tests.cli.running import COMMAND, environment
 from tests.sessions import OPENS
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 SERVER = """
-import json, sys, time
+import json, os, sys, time
 for line in sys.stdin:
     asked = json.loads(line)
     if "id" not in asked:
         continue
-    time.sleep(asked.get("params", {}).get("seconds", 0))
+    while (gate := asked.get("params", {}).get("once")) and not os.path.exists(gate):
+        time.sleep(0.02)
     result = {"content": []}
     if asked["method"] == "initialize":
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
@@ -86,22 +88,18 @@ class Tail:
         self.out, self.err = b"", b""
         self._ours: dict[int, str] = {}
         if columns:
-            ours, theirs = pty.openpty()
-            self._master = ours
+            self._master, theirs = pty.openpty()
+            self._ours = {self._master: "out"}
             self.resize(columns)
-            streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+            streams = [theirs] * 3
         else:
-            streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self.process = subprocess.Popen(
-            [*COMMAND, "tail", *words], **streams, env=environment(), start_new_session=True, cwd=cwd
-        )
-        if columns:
-            os.close(theirs)
-            self._ours = {ours: "out"}
-        else:
-            assert self.process.stdout
-            assert self.process.stderr
-            self._ours = {self.process.stdout.fileno(): "out", self.process.stderr.fileno(): "err"}
+            (our_out, their_out), (our_err, their_err) = os.pipe(), os.pipe()
+            self._ours = {our_out: "out", our_err: "err"}
+            streams = [os.open(os.devnull, os.O_RDONLY), their_out, their_err]
+        self._opened = [*self._ours]
+        self.process = ready().start(["tail", *words], streams, environment(), cwd)
+        for descriptor in {*streams}:
+            os.close(descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -112,11 +110,8 @@ class Tail:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        if not self.process.stdout:
-            os.close(self._master)
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream:
-                stream.close()
+        for descriptor in self._opened:
+            os.close(descriptor)
 
     def resize(self, columns: int, lines: int = 40) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -177,7 +172,7 @@ class Tail:
 
 
 class Client:
-    """The client of a wrapped server that answers as slowly as it is asked to."""
+    """The client of a wrapped server that answers a request with ``once`` when that file exists."""
 
     def __init__(self, folder: Path, label: str, *options: str) -> None:
         words = ["stdio", "--no-transcript", "--quiet", "--label", label, "--dir", str(folder), *options, "--"]

@@ -283,7 +283,7 @@ def test_a_closed_pipe_ends_it_quietly_also_when_nothing_happens(tmp_path: Path)
         assert child.stderr
         assert child.stdout.readline()
         child.stdout.close()
-        assert child.wait(30) == 0
+        assert child.wait(60) == 0
         assert child.stderr.read() == b""
         child.stderr.close()
 
