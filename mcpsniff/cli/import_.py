@@ -2,6 +2,8 @@
 
 import os
 import time
+from collections.abc import Iterator
+from itertools import batched
 from typing import Final
 
 import click
@@ -21,6 +23,8 @@ from mcpsniff.transcript.units import count
 
 NOTHING: Final = 1
 """The exit status when there is nothing to import."""
+SLICE: Final = 64
+"""Records that are masked and written at once."""
 
 
 @click.command("import")
@@ -74,6 +78,9 @@ def command(
         label = os.path.basename(file).rpartition(".")[0] or os.path.basename(file)
     path = _write(imported, file, output, directory, safe_label(label), keep_secrets=keep_secrets)
     if not quiet:
+        if account.others:
+            others = count(account.others, "entry", "entries")
+            note(f"{others} left out: tunnels, WebSocket and what else is no HTTP exchange")
         for remark in account.remarks:
             note(shown(remark))
         of_all = "" if len(chosen) == len(exchanges) else f" of {len(exchanges):,}"
@@ -96,18 +103,22 @@ def _write(
         "by": f"mcpsniff {__version__}",
     }
     writer = CaptureWriter(descriptor, path, header)
+    masker = None if keep_secrets else Masker(lambda: store_salt(directory, note))
     try:
-        entries = imported.entries if keep_secrets else _masked(imported.entries, directory)
-        if writer.append(entries) < len(entries):
-            failure = writer.failure
-            why = (isinstance(failure, OSError) and failure.strerror) or failure
-            os.unlink(path)
-            raise CaptureError(f"cannot write {shown(path)}: {why}")
+        for entries in _sliced(imported.entries, masker):
+            if writer.append(entries) < len(entries):
+                failure = writer.failure
+                why = (isinstance(failure, OSError) and failure.strerror) or failure
+                os.unlink(path)
+                raise CaptureError(f"cannot write {shown(path)}: {why}")
     finally:
         writer.close()
     return path
 
 
-def _masked(entries: list[Entry], directory: str | None) -> list[Entry]:
-    masker = Masker(lambda: store_salt(directory, note))
-    return masker(entries) + masker.finish()
+def _sliced(entries: list[Entry], masker: Masker | None) -> Iterator[list[Entry]]:
+    """The records without their secrets, a few at a time: what is written takes no room any more."""
+    for part in batched(entries, SLICE):
+        yield list(part) if masker is None else masker(list(part))
+    if masker is not None:
+        yield masker.finish()

@@ -29,7 +29,7 @@ def read_exchanges(path: str, account: Account) -> tuple[str, list[Heard]]:
         with open(path, "rb") as file:
             start = file.read(LOOK)
             kind = _kind(start, path)
-            exchanges = list(_read(file, kind, start, account))
+            exchanges = list(_read(file, kind, account))
     except ImportFileError as error:
         raise CaptureError(f"{shown(path)}, {error}") from None
     except (OSError, ValueError) as error:
@@ -44,6 +44,8 @@ def _kind(start: bytes, path: str) -> str:
         if b'"mcpcap"' in start:
             raise CaptureError(f"{shown(path)} is a capture of mcpsniff already: mcpsniff show {shown(path)}")
         return HAR
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff") and start.decode("utf-16", "ignore").lstrip().startswith("{"):
+        return HAR
     kind = looks_like(start)
     if kind == FLOWS or start[:1].isdigit():
         return FLOWS
@@ -51,12 +53,12 @@ def _kind(start: bytes, path: str) -> str:
     raise CaptureError(f"{shown(path)} is neither a HAR file nor a flow file of mitmproxy: {what}")
 
 
-def _read(file: BinaryIO, kind: str, start: bytes, account: Account) -> Iterator[Heard]:
+def _read(file: BinaryIO, kind: str, account: Account) -> Iterator[Heard]:
+    file.seek(0)
     if kind == HAR:
         from mcpsniff.importers.har import read_har
 
-        return read_har(start + file.read(), account)
+        return read_har(file.read(), account)
     from mcpsniff.importers.flows import read_flows
 
-    file.seek(0)
     return read_flows(file, os.fstat(file.fileno()).st_size, account)

@@ -4,6 +4,7 @@ They hold no times of single pieces of a body, and no body at all of what was st
 with ``store_streamed_bodies``.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import count
 from typing import BinaryIO, Final
@@ -12,29 +13,35 @@ from mitmproxy.flow import Flow
 from mitmproxy.http import HTTPFlow, Message
 from mitmproxy.io import FlowReader
 
-from mcpsniff.importers.heard import CLIENT, SERVER, Account, Half, Headers, Heard, authority
+from mcpsniff.importers.heard import CLIENT, SECONDS, SERVER, Account, Half, Headers, Heard, authority
 
 MICROSECONDS: Final = 1_000_000
+_LENGTH: Final = re.compile(rb"([0-9]{1,12}):")
 _BY_CLIENT: Final = ("client disconnect", "client closed", "stream closed by client", "cancel")
 
 
 def read_flows(file: BinaryIO, size: int, account: Account) -> Iterator[Heard]:
     """Yield the HTTP exchanges of a flow file of ``size`` bytes, in its order.
 
-    What cannot be read ends it, unless it is a flow with something odd in it: ``account.bad`` names the flow and the
-    byte at which it begins.
+    A flow that cannot be read is passed over, unless it is not known where the next one begins: ``account.bad`` names
+    it and the byte at which it begins.
     """
     bounded = _Bounded(file, size)
-    flows = FlowReader(bounded).stream()  # type: ignore[arg-type]  # it reads, tells and seeks
+    flows = _flows(bounded)
     for number in count(1):
         begins = bounded.tell()
         try:
-            flow: Flow = next(iter(flows))
+            flow: Flow = next(flows)
         except StopIteration:
             return
         except Exception as error:  # noqa: BLE001 - mitmproxy's reader raises whatever a broken file leads to
             account.bad.append(f"flow {number} at byte {begins:,} cannot be read: {_why(error, bounded)}")
-            return
+            following = bounded.end_of_value(begins)
+            if following is None:
+                return
+            bounded.seek(following)
+            flows = _flows(bounded)
+            continue
         try:
             heard = _heard(flow, number) if isinstance(flow, HTTPFlow) and flow.request.method != "CONNECT" else None
         except Exception as error:  # noqa: BLE001 - of what a flow holds mitmproxy's reader checks only a part
@@ -45,6 +52,10 @@ def read_flows(file: BinaryIO, size: int, account: Account) -> Iterator[Heard]:
         else:
             account.others += 1
         account.others += isinstance(flow, HTTPFlow) and flow.websocket is not None
+
+
+def _flows(file: "_Bounded") -> Iterator[Flow]:
+    return iter(FlowReader(file).stream())  # type: ignore[arg-type]  # it reads, tells and seeks
 
 
 class _Bounded:
@@ -65,6 +76,18 @@ class _Bounded:
 
     def seek(self, place: int) -> int:
         return self._file.seek(place)
+
+    def end_of_value(self, begins: int) -> int | None:
+        """Where the dictionary (a tnetstring) that begins there ends, by its length; None if it does not."""
+        self._file.seek(begins)
+        found = _LENGTH.match(self._file.read(16))
+        if found is None:
+            return None
+        end = begins + found.end() + int(found[1]) + 1
+        if end > self._size:
+            return None
+        self._file.seek(end - 1)
+        return end if self._file.read(1) == b"}" else None
 
 
 def _why(error: Exception, file: _Bounded) -> str:
@@ -121,6 +144,8 @@ def _has_no_body(start: str, headers: Headers) -> bool:
 
 
 def _us(seconds: float) -> int:
+    if int(seconds) not in SECONDS:
+        raise ValueError(f"it was {seconds} seconds after 1970")
     return round(seconds * MICROSECONDS)
 
 

@@ -9,11 +9,27 @@ import binascii
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from mcpsniff.importers.heard import CLIENT, SERVER, Account, Half, Headers, Heard, ImportFileError, authority, without
+import orjson
 
+from mcpsniff.importers.heard import (
+    CLIENT,
+    SECONDS,
+    SERVER,
+    Account,
+    Half,
+    Headers,
+    Heard,
+    ImportFileError,
+    authority,
+    without,
+)
+
+UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+"""How a file in UTF-16 begins, which PowerShell makes of what is written into a file."""
 _UNKNOWN: Final = -1
 _VERSIONS: Final = {"h2": "HTTP/2.0", "http/2.0": "HTTP/2.0", "http/2": "HTTP/2.0", "h3": "HTTP/3", "http/3": "HTTP/3"}
 _BY_CLIENT: Final = ("abort", "cancel", "client disconnect")
@@ -29,22 +45,36 @@ def read_har(data: bytes, account: Account) -> Iterator[Heard]:
     Raises ImportFileError with line and column where it is no JSON, or no HAR. Entries that cannot be read are passed
     over; ``account.bad`` names them.
     """
-    for number, entry in enumerate(_entries(data), 1):
+    entries = _entries(data)
+    del data  # a file may take most of the memory that there is
+    entries.reverse()
+    for number in count(1):
+        if not entries:
+            return
         try:
-            heard = _heard(_object(entry, "the entry"), f"entry {number}", account)
+            heard = _heard(_object(entries.pop(), "the entry"), f"entry {number}", account)
         except _BadEntryError as error:
             account.bad.append(f"entry {number} cannot be read: {error}")
             continue
-        if heard.scheme in ("http", "https"):
+        if heard.scheme in ("http", "https") and heard.method != "CONNECT":
             yield heard
         else:
             account.others += 1
 
 
+def _loaded(data: bytes) -> Any:
+    """The value in a file. Raises UnicodeDecodeError, JSONDecodeError, ValueError, RecursionError."""
+    if data.startswith(UTF_16):
+        data = data.decode("utf-16").encode()
+    try:
+        return orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
+    except orjson.JSONDecodeError:  # it takes far less memory, and refuses half surrogates and NaN
+        return json.loads(data.decode("utf-8-sig"))
+
+
 def _entries(data: bytes) -> list[Any]:
     try:
-        text = data.decode("utf-8-sig")
-        log = json.loads(text)
+        log = _loaded(data)
     except UnicodeDecodeError as error:
         raise ImportFileError(f"byte {error.start:,}: it is not UTF-8") from None
     except json.JSONDecodeError as error:
@@ -60,7 +90,7 @@ def _entries(data: bytes) -> list[Any]:
 
 def _heard(entry: Mapping[str, Any], place: str, account: Account) -> Heard:
     request = _object(entry.get("request"), '"request"')
-    response = _object(entry.get("response", {}), '"response"')
+    response = _object({} if entry.get("response") is None else entry["response"], '"response"')
     address = _text(request, "url", needed=True)
     try:
         url = urlsplit(address)
@@ -72,7 +102,7 @@ def _heard(entry: Mapping[str, Any], place: str, account: Account) -> Heard:
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     start = f"{_text(request, 'method', needed=True)} {target} {_version(request)}"
     asked = Half(start, _headers(request, '"request"'), _posted(request), began, sent)
-    status = response.get("status")
+    status = _status(response.get("status"))
     failure = _text(response, "_error") or _text(entry, "_error")
     heard = Heard(
         place, _connection(entry, place), scheme, authority(scheme, host, port), asked, server=_server(entry, port)
@@ -80,12 +110,19 @@ def _heard(entry: Mapping[str, Any], place: str, account: Account) -> Heard:
     if failure:
         heard.error = failure
         heard.broken_by = CLIENT if any(word in failure.lower() for word in _BY_CLIENT) else SERVER
-    if isinstance(status, int) and not isinstance(status, bool) and 100 <= status <= 999:
+    if status is not None:
         reason = _text(response, "statusText")
         head = f"{_version(response)} {status} {reason}".rstrip()
         heard.response = Half(head, _headers(response, '"response"'), None, answered, None if failure else ended)
         _answered(heard.response, response, entry, account)
     return heard
+
+
+def _status(value: Any) -> int | None:
+    """The status of a response, which some write as a text; None (mostly 0 in the file) if there was no response."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
+        value = int(value)
+    return value if type(value) is int and 100 <= value <= 999 else None
 
 
 def _answered(half: Half, response: Mapping[str, Any], entry: Mapping[str, Any], account: Account) -> None:
@@ -156,7 +193,7 @@ def _events(events: list[Any], began: int) -> Iterator[tuple[int, bytes]]:
         if not isinstance(event, dict):
             continue
         when = event.get("time")
-        if isinstance(when, int | float) and not isinstance(when, bool) and 0 < when < 1e11:
+        if isinstance(when, int | float) and not isinstance(when, bool) and 0 < when < SECONDS.stop:
             latest = max(latest, round(when * 1_000_000))
         lines = [f"event: {_text(event, 'eventName')}"] if _text(event, "eventName") not in ("", "message") else []
         lines += [f"id: {_text(event, 'eventId')}"] if _text(event, "eventId") else []
@@ -171,6 +208,8 @@ def _times(entry: Mapping[str, Any]) -> tuple[int, int, int, int]:
         started = datetime.fromisoformat(text)
         started = started if started.tzinfo else started.replace(tzinfo=UTC)
         at = round(started.timestamp() * 1_000_000)
+        if at // 1_000_000 not in SECONDS:
+            raise ValueError
     except (ValueError, OverflowError):
         raise _BadEntryError(f'"startedDateTime" is no time: {text[:60]!r}') from None
     timings = entry.get("timings")
@@ -196,13 +235,18 @@ def _headers(half: Mapping[str, Any], name: str) -> Headers:
         raise _BadEntryError(f'"headers" of {name} is no list')
     pairs = []
     for one in listed:
-        pair = (one.get("name"), one.get("value")) if isinstance(one, dict) else one
+        pair = (one.get("name"), _value(one.get("value"))) if isinstance(one, dict) else one
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
             raise _BadEntryError(f'one of the "headers" of {name} has no name and value')
         if not pair[0].startswith(":"):
             # Chromium writes repeated headers as lines of one value.
             pairs += [(_safe(pair[0]), _safe(value)) for value in (pair[1].split("\n") if pair[1] else [""])]
     return pairs
+
+
+def _value(value: Any) -> Any:
+    """The value of a header, which some write as a number, or as null where it is empty."""
+    return "" if value is None else str(value) if type(value) is int else value
 
 
 def _version(half: Mapping[str, Any]) -> str:

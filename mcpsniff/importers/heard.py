@@ -14,6 +14,10 @@ SERVER: Final = "server"
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
+SECONDS: Final = range(100 * 365 * 86_400)
+"""Seconds since the epoch that HTTP may have been spoken at: to 2069; a capture may last as long."""
+
+
 class ImportFileError(CaptureError):
     """The file, or a place in it, cannot be read: the text names it."""
 

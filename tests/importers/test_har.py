@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpsniff.importers import Account, Heard
+from mcpsniff.importers import Account, Heard, ImportFileError
 from mcpsniff.importers.har import read_har
 
 ENTRY: dict[str, Any] = {
@@ -157,3 +157,58 @@ def test_numbers_texts_and_times_of_any_kind_are_no_bug() -> None:
 def test_websockets_are_counted_and_left_out() -> None:
     heard, account = read(changed(request={"method": "GET", "url": "wss://a/"}))
     assert (heard, account.others) == ([], 1)
+
+
+CHARLES = {
+    **ENTRY,
+    "startedDateTime": "2026-11-30T10:00:00.000+0100",
+    "time": -1,
+    "request": {**ENTRY["request"], "httpVersion": "HTTP/2.0", "headers": [{"name": ":method", "value": "POST"}]},
+    "response": {**ENTRY["response"], "headers": [{"name": ":status", "value": "200"}], "status": "200"},
+}
+FIDDLER = {**ENTRY, "startedDateTime": "2026-11-30T10:00:00.0000001+01:00", "connection": "ClientPort:1;EgressPort:2"}
+FIREFOX = {
+    **ENTRY,
+    "serverIPAddress": "",
+    "response": {**ENTRY["response"], "content": {"size": 0, "mimeType": "", "comment": "left out", "text": ""}},
+    "connection": None,
+}
+PROXYMAN = {**ENTRY, "response": None, "timings": None, "time": None}
+LOOSE = {
+    **ENTRY,
+    "request": {**ENTRY["request"], "headers": [{"name": "Content-Length", "value": 40}, {"name": "X", "value": None}]},
+}
+
+
+@pytest.mark.parametrize("entry", [CHARLES, FIDDLER, FIREFOX, PROXYMAN, LOOSE])
+def test_habits_of_programs_are_understood(entry: Any) -> None:
+    [heard], account = read(entry)
+    assert not account.bad
+    assert (heard.authority, heard.request.start) == ("mcp.example:8443", "POST /mcp?a=1 HTTP/2.0")
+    assert heard.request.began // 1_000_000 == T // 1_000_000
+    assert not [name for name, _ in heard.request.headers if name.startswith(":")]
+    if entry is PROXYMAN:
+        assert heard.response is None
+        return
+    assert heard.response is not None
+    assert heard.response.start == "HTTP/2.0 200"
+    assert (heard.response.body is None) == (entry is FIREFOX)
+    if entry is LOOSE:
+        assert heard.request.headers == [("Content-Length", "40"), ("X", "")]
+
+
+def test_tunnels_are_left_out() -> None:
+    tunnels = [{"method": "CONNECT", "url": url} for url in ("mcp.example:443", "https://mcp.example:443")]
+    heard, account = read(*[changed(request=one) for one in tunnels])
+    assert (heard, account.others, account.bad) == ([], 2, [])
+
+
+@pytest.mark.parametrize("odd", ['"\\ud83d"', "NaN"])
+def test_what_a_strict_reader_refuses_is_read(odd: str) -> None:
+    text = json.dumps({"log": {"entries": [ENTRY], "x": None}}).replace("null}}", f"{odd}}}}}")
+    assert len(list(read_har(text.encode(), Account()))) == 1
+
+
+def test_what_is_nested_too_deep_is_said_to_be() -> None:
+    with pytest.raises(ImportFileError, match="nested too deep"):
+        list(read_har(b'{"log":{"entries":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", Account()))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from mitmproxy.addons.savehar import SaveHar
+from mitmproxy.io import tnetstring
 
 from mcpsniff.capture.reader import open_capture
 from mcpsniff.cli.main import run
@@ -213,3 +214,52 @@ def test_what_is_said_of_a_file_does_nothing_to_a_terminal(
     said_of_it = capsys.readouterr()
     assert "put together from the list" in said_of_it.err
     assert "\x1b" not in said_of_it.err + said_of_it.out
+
+
+def test_flows_that_cannot_be_read_are_passed_over_and_older_ones_are_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states = [one.get_state() for one in session()]
+    states[0]["version"] = 19
+    states[1]["version"] = 99
+    states[3] = {"version": 21, "type": "http", "request": {}}
+    whole = [tnetstring.dumps(state) for state in states]
+    path = folder / "mixed.flows"
+    path.write_bytes(b"".join(whole))
+    assert run(["import", str(path)]) == 3
+    said_of_it = capsys.readouterr()
+    second, fourth = len(whole[0]), sum(map(len, whole[:3]))
+    assert f"flow 2 at byte {second:,} cannot be read: it is no flow of mitmproxy (" in said_of_it.err
+    assert "flow format version 99" in said_of_it.err
+    assert f"flow 4 at byte {fourth:,} cannot be read: it is no flow of mitmproxy (" in said_of_it.err
+    assert said_of_it.out.startswith("3 HTTP exchanges from")
+    assert decoded(imported(folder))[0][0].method == "initialize"
+
+
+def test_what_is_no_http_is_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tunnel = flow(0, b"", None, method="CONNECT")
+    assert run(["import", as_file(folder, "flows", [tunnel, *session()])]) == 0
+    assert "1 entry left out: tunnels, WebSocket" in capsys.readouterr().err
+
+
+def test_a_har_file_of_powershell_and_its_times_of_any_age_are_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    har = json.loads(Path(as_file(folder, "har", session())).read_bytes())
+    path = folder / "wide.har"
+    path.write_text(json.dumps(har), encoding="utf-16")
+    assert run(["import", str(path)]) == 0
+    for year, is_read in (
+        ("0001", False),
+        ("1969", False),
+        ("1970", True),
+        ("2068", True),
+        ("2070", False),
+        ("9999", False),
+    ):
+        har["log"]["entries"][0]["startedDateTime"] = f"{year}-01-01T00:00:00.000Z"
+        path.write_text(json.dumps(har))
+        output = folder / f"{year}.mcpcap"
+        assert run(["import", str(path), "-o", str(output)]) == (0 if is_read else 3)
+        assert ('entry 1 cannot be read: "startedDateTime" is no time' in capsys.readouterr().err) == (not is_read)
+        assert len(decoded(str(output))[0]) == (7 if is_read else 5)
