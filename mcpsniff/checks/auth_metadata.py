@@ -50,9 +50,14 @@ def auth_challenge(event: Http, _: Conversation) -> Verdict:
     if step.is_last_try and step.authorization.is_challenged and not step.authorization.has_pointer:
         place = plain(step.authorization.address, 60)
         return f"{place} was refused with 401 that names no metadata, and there are none at the well-known places"
-    if step.name == SERVER_METADATA or event.exchange.status != 401 or step.said is not None:
+    if step.name == SERVER_METADATA or event.exchange.status != 401:
         return None
-    said = f"{request_line(event.exchange)} was answered 401 without a WWW-Authenticate that asks for a token"
+    place = f"{request_line(event.exchange)} was answered 401"
+    if step.said is not None:
+        has_to_name = step.name == CHALLENGE and step.revision == R_2025_06_18
+        lacks = has_to_name and one(step.said, "resource_metadata") is None
+        return f"{place} with a WWW-Authenticate that names no resource_metadata" if lacks else None
+    said = f"{place} without a WWW-Authenticate that asks for a token"
     if step.revision == R_2025_06_18:
         return said
     return Hit(f"{said}; only a document at its well-known place can tell clients where to get a token", NOTE)

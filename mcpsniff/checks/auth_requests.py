@@ -122,13 +122,14 @@ def auth_pkce(event: Http, _: Conversation) -> Verdict:
     blame=SERVER,
 )
 def auth_cleartext(event: Http, _: Conversation) -> Verdict:
-    """Tokens or codes go over the network in plain HTTP.
+    """Tokens or codes go over the network in plain HTTP, or would, by the addresses that are named.
 
     All endpoints of an authorization server have to be ``https``, and redirects lead to ``https`` or to this computer.
     Anyone on the way could read and use what plain HTTP carries. Addresses of this computer and schemes of apps are
     fine.
 
-    Fix: Give the authorization server's addresses, and redirect URIs of web clients, as ``https``.
+    Fix: Give the authorization server's addresses, and redirect URIs of web clients, as ``https``. One that says
+    ``http`` behind a proxy which adds TLS has to be told its public address.
     """
     step = event.exchange.auth
     if step is None:
