@@ -14,11 +14,15 @@ from typing import Any, Final
 from mcpsniff.proxy.mask_head import HeadScanner
 from mcpsniff.proxy.mask_http import ChannelMask, ConnectionMask, ConnectionSide, Entry, Salt
 from mcpsniff.proxy.mask_marks import Marks
+from mcpsniff.proxy.mask_told import told_without_lines
 from mcpsniff.wire.frames import Span
 from mcpsniff.wire.http1 import Head
 
 OPEN_REQUESTS: Final = 4096
 """Requests that are remembered until their response begins, where each body has a channel of its own."""
+
+_TOLD: Final = {"comment": "text", "close": "error", "rewrite": "data"}
+"""Where records tell about the traffic in words."""
 
 
 class Masker:
@@ -54,6 +58,8 @@ class Masker:
         self._t = t
         if kind == "open" and channel is not None:
             return [(t, kind, channel, self._open(channel, body))]
+        if kind in _TOLD:
+            entry = (t, kind, channel, told_without_lines(body, _TOLD[kind]))
         if channel in self._failed:
             return self._left_out(entry)
         mask = self._channels.get(channel) if channel is not None else None
@@ -64,7 +70,7 @@ class Masker:
         if kind == "gap":
             mask.gap(body["bytes"])
         elif kind == "rewrite":
-            return [(t, kind, channel, _rewritten(body, mask.removed))]
+            return [(t, kind, channel, _rewritten(entry[3], mask.removed))]
         elif kind == "close":
             told = mask.finish(t, channel)
             self._close(channel)

@@ -432,6 +432,36 @@ def test_channels_of_one_body() -> None:
     assert recorded(out, 5) == message
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Invalid header line: b'Authorization Bearer abc'", "Invalid header line: b'Authorization***********'"),
+        (
+            "it (Bad HTTP request line: b'GET /?code=abc HTTP/9')",
+            "it (Bad HTTP request line: b'GET******************')",
+        ),
+        ("""b"it's \\" x" and b'' b'x' a""", """b"it*******" and b'' b'x' a"""),
+        ("Invalid header line: b'X-Key abc", "Invalid header line: b'X-Key****"),
+        ("line: b'" + "x" * 33 + "'", "line: b'" + "*" * 33 + "'"),
+        ("web'x y' and 'x y'", "web'x y' and 'x y'"),
+    ],
+)
+def test_lines_that_are_quoted_in_what_is_told(text: str, kept: str) -> None:
+    masker = Masker(lambda: SALT)
+    masker(OPENINGS)
+    rewrite = {"start": 0, "length": 0, "by": "mcpsniff"}
+    told = [
+        (1, "comment", None, {"text": text, "by": "mcpsniff"}),
+        (2, "rewrite", C, {**rewrite, "data": text}),
+        (3, "close", C, {"how": "reset", "error": text}),
+    ]
+    assert masker(told) == [
+        (1, "comment", None, {"text": kept, "by": "mcpsniff"}),
+        (2, "rewrite", C, {**rewrite, "data": kept}),
+        (3, "close", C, {"how": "reset", "error": kept}),
+    ]
+
+
 # -- laws --------------------------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["access_token", "token", "code", "client_secret", "a", "x\\y", 'q"', "expires_in", "scope"])
