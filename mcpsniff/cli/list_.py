@@ -18,7 +18,7 @@ from mcpsniff.cli.table import Cell, Column, table
 from mcpsniff.transcript.digest import Digest
 from mcpsniff.transcript.layout import wrapped
 from mcpsniff.transcript.safe import visible
-from mcpsniff.transcript.servers import route
+from mcpsniff.transcript.servers import listed, route
 from mcpsniff.transcript.units import count, duration, size
 
 COLUMNS: Final = (
@@ -29,11 +29,14 @@ COLUMNS: Final = (
     Column("failed", 70, right=True),
     Column("worst finding", 80),
     Column("peers", 40, least=16, most=60),
-    Column("transport", 30, least=9, most=60, is_extra=True),
+    Column("spoken to", 31, least=16, most=60, is_extra=True),
+    Column("transport", 30, is_extra=True),
     Column("started", 20, is_extra=True),
     Column("size", 19, right=True, is_extra=True),
     Column("capture", 10, is_extra=True),
 )
+SPOKEN_TO: Final = 7
+"""The place of the column that has the servers of what was said over HTTP."""
 ROOM_FOR_VERSIONS: Final = 110
 _UNKNOWN: Final[Cell] = ("remark", "")
 NOTHING: Final = "nothing was recorded: the file is empty"
@@ -48,7 +51,7 @@ def command(*, as_json: bool, everything: bool, long: bool, directory: str | Non
     """List the captures, the newest last.
 
     Shown are, as far as there is room: the label, when it was recorded, how long the session lasted, its messages,
-    the calls that failed, the worst finding, and client → server.
+    the calls that failed, the worst finding, client → server, and over HTTP the server's address.
 
     A capture is read once, and what it comes to is remembered. One call reads 32 MB of new captures, the newest first;
     --all reads all.
@@ -68,7 +71,11 @@ def command(*, as_json: bool, everything: bool, long: bool, directory: str | Non
     for text in [f"Captures in {shown(folder)}:"] if long else wrapped(f"Captures in {shown(folder)}:", width or 1000):
         print_line([("plain", text)])
     rows = [_row(one, now, versions=width is None or width >= ROOM_FOR_VERSIONS) for one in seen]
-    title, *lines = table(COLUMNS, rows, width)
+    columns = COLUMNS
+    if not any(row[SPOKEN_TO][1] for row in rows):  # all of them are wrapped commands
+        columns = COLUMNS[:SPOKEN_TO] + COLUMNS[SPOKEN_TO + 1 :]
+        rows = [row[:SPOKEN_TO] + row[SPOKEN_TO + 1 :] for row in rows]
+    title, *lines = table(columns, rows, width)
     print_line(title)
     for line, one in zip(lines, seen, strict=True):
         print_line(line)
@@ -106,12 +113,13 @@ def _row(one: Seen, now: float, *, versions: bool) -> list[Cell]:
     entry, digest = one.entry, one.digest
     header = entry.header
     server = (header.upstream if header else None) or ("" if digest is None else route(digest.origins))
-    transport = " → ".join(filter(None, (header.transport if header else None, server)))
+    transport = (header.transport if header else None) or ""
     parts = f" ({entry.parts} parts)" if entry.parts > 1 else ""
     return [
         ("method", visible(entry.label)),
         ("milestone" if not one.running else "latency", _when(one, now)),
         *_figures(one, digest, now, versions=versions),
+        ("plain", visible(server)),
         ("remark", visible(transport)),
         ("time", f"{entry.started.astimezone():%Y-%m-%d %H:%M:%S}"),
         ("size", size(entry.size)),
@@ -140,9 +148,9 @@ def _figures(one: Seen, digest: Digest | None, now: float, *, versions: bool) ->
 
 
 def _peers(digest: Digest, *, versions: bool) -> str:
-    """``client 1.0 → server 2.1``, or the names alone."""
+    """``client 1.0 → server 2.1``, or the names alone; where nobody gave one, the server's address."""
     if digest.client is None and digest.server is None:
-        return ""
+        return visible(f"? → {listed(digest.origins, 1)}") if digest.origins else ""
     shown_of = [
         " ".join(filter(None, peer if versions else peer[:1])) if peer else "?"
         for peer in (digest.client, digest.server)

@@ -23,6 +23,7 @@ from tests.cli.running import on_terminal, run
 from tests.filter.sample_http import DIALOGUE
 from tests.sessions import records
 from tests.transcript.http_sessions import records as records_over_http
+from tests.transcript.test_servers import BOTH, HEADER, ONE, OTHER, SINGLE, said
 
 EXPECTED = {
     "weather": (19, 1, None, ("zhushou", "weather")),
@@ -74,7 +75,7 @@ def test_a_capture_of_http_has_its_upstream_and_says_how_many_talked(tmp_path: P
     assert (entry["conversations"], entry["messages"], entry["errors"], entry["unanswered"]) == (2, 17, 3, 0)
     assert (entry["client"], entry["revision"]) == ({"name": "c", "version": "1"}, "2024-11-05")
     shown = run("list", "--long", "--dir", str(tmp_path)).out
-    assert "c 1 → s 1 and 1 more  http → http://127.0.0.1:8000/mcp  " in shown
+    assert "c 1 → s 1 and 1 more  http://127.0.0.1:8000/mcp  http  " in shown
 
 
 def test_no_length_is_claimed_where_nothing_was_recorded(tmp_path: Path) -> None:
@@ -109,12 +110,12 @@ def test_local_times_are_of_this_place() -> None:
 
 def test_a_pipe_gets_every_column() -> None:
     title, *lines = run("list", "--dir", str(FOLDER)).out.splitlines()[1:]
-    columns = "label when length messages failed worst finding peers transport started size capture"
+    columns = "label when length messages failed worst finding peers spoken to transport started size capture"
     assert " ".join(title.split()) == columns
     assert len(lines) == len(NAMES)
     assert "zhushou 3.1.0 → weather 1.4.0" in lines[0]
     assert "MCP213 error" in lines[NAMES.index("faults")]
-    starts = [re.split(r"  (?=stdio|http)", line)[0] for line in lines]
+    starts = [re.split(r"  (?=(?:stdio|http) +2026-)", line)[0] for line in lines]
     assert len({cells(start) for start in starts}) == 1
 
 
@@ -297,3 +298,25 @@ def test_a_table_leaves_out_what_matters_least() -> None:
     assert shown(9) == ["a     c", "lon…  xyz"]
     assert shown(3) == ["a", "lo…"]
     assert list(table(columns, [], None))
+
+
+def test_the_servers_of_what_was_said_over_http(tmp_path: Path) -> None:
+    """Without them captures of one client would look all alike."""
+    saved(tmp_path, "one", days=3, records=SINGLE, **HEADER)
+    saved(tmp_path, "both", days=2, records=BOTH, **HEADER)
+    saved(tmp_path, "piped", days=1)
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    saved(tmp_path, "nameless", records=said(0, ONE, "POST /mcp", ping, b"{}"), **HEADER)
+    assert [entry["origins"] for entry in listed(tmp_path)] == [[ONE], [ONE, OTHER], [], [ONE]]
+    lines = run("list", "--dir", str(tmp_path)).out.splitlines()
+    assert re.search(rf"  {ONE} +forward  ", lines[2])
+    assert re.search(rf"  2 servers: {ONE}, {OTHER} +forward  ", lines[3])
+    ran = on_terminal("list", "--dir", str(tmp_path), columns=110)
+    assert ONE in bare(ran.out)
+    ran = on_terminal("list", "--dir", str(tmp_path), columns=80)
+    assert f"? → {ONE[:10]}" in bare(ran.out), "where nobody gave a name, the address tells captures apart"
+
+
+def test_there_is_no_such_column_for_pipes_alone(tmp_path: Path) -> None:
+    saved(tmp_path, "piped")
+    assert "spoken to" not in run("list", "--dir", str(tmp_path)).out
