@@ -12,6 +12,9 @@ from mcpsniff.protocol.origins import names_of, server_of
 from mcpsniff.transcript.at.found import find_event
 from mcpsniff.transcript.at.text import EventPage
 from mcpsniff.transcript.digest import Digest, digest
+from mcpsniff.transcript.live.session import Facts, LiveSession
+from mcpsniff.transcript.live.view import LiveText
+from mcpsniff.transcript.payload import NONE
 from mcpsniff.transcript.servers import Servers, listed, short
 from mcpsniff.transcript.terminal import plain
 from tests.filter.selecting import select
@@ -118,6 +121,21 @@ def test_a_long_name_keeps_its_beginning_and_its_end_and_never_breaks_a_line(wid
         80: "→ [2 a-very…m:8443] init",
     }
     assert names[width] in shown
+
+
+def test_a_live_view_tells_the_server_when_it_is_known_and_marks_the_rows_of_others() -> None:
+    out: list[str] = []
+    source = capture(BOTH, **HEADER)
+    session = LiveSession(Facts(source.header, source.path, joined_late=False, damage=[]), "x")
+    view = LiveText(session, plain(out.append), lambda: 100, NONE)
+    for record in BOTH:
+        view.feed(session.feed(record))
+        view.rest()
+    view.end(session.finish(), lost=False)
+    shown = "".join(out)
+    told = ("  route         http://127.0.0.1:9999\n", "→ https://one", "[2 127.0.0.1:3001]")
+    first, then, row = map(shown.index, told)
+    assert first < then < row
 
 
 def test_the_json_has_it_on_exchanges_and_on_http() -> None:
