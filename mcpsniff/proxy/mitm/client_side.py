@@ -212,6 +212,7 @@ class ReverseHttp(HttpLayer):
     def __init__(self, context: Context, desk: Desk) -> None:
         super().__init__(context, HTTPMode.transparent)
         self._desk = desk
+        self._is_used = False
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         client = self.context.client
@@ -224,12 +225,15 @@ class ReverseHttp(HttpLayer):
             )
         yield from super()._handle_event(event)
         is_of_server = isinstance(event, events.ConnectionClosed) and event.connection is not client
-        if is_of_server and not self.streams and client.state & ConnectionState.CAN_WRITE and client.alpn != b"h2":
-            # An idle connection that the server ends is over for the client, too, as it would be without us.
+        is_idle = self._is_used and not self.streams and client.alpn != b"h2"
+        if is_of_server and is_idle and client.state & ConnectionState.CAN_WRITE:
+            # An idle connection that the server ends is over for the client, too, as it would be without us; one that
+            # was not used yet may have ended for a reason that its first request is to be answered with.
             yield commands.CloseConnection(client)
 
     def make_stream(self, stream_id: int) -> layer.CommandGenerator[None]:
         """See `HttpLayer`."""
+        self._is_used = True
         self.streams[stream_id] = Stream(self.context.fork(), stream_id, self._desk)
         yield from self.event_to_child(self.streams[stream_id], events.Start())
 

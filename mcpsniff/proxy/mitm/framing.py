@@ -11,6 +11,7 @@ from typing import Any, Final
 import h11
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
+from mitmproxy.connection import ConnectionState
 from mitmproxy.http import Headers
 from mitmproxy.proxy import commands, events, layer, layers
 from mitmproxy.proxy.layers.http import _http1
@@ -22,12 +23,15 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseHeaders,
     ResponseTrailers,
 )
+from mitmproxy.proxy.layers.tls import TLSLayer
+from OpenSSL import SSL
 
 from mcpsniff.proxy.mitm.http2_side import Http2ServerSide
 from mcpsniff.proxy.mitm.remarks import add_interim
 
 _INTERIM: Final = re.compile(rb"(?s)HTTP/1\.[01] 1(?!01)[0-9][0-9][ \r\n].*?\r?\n\r?\n")
 _BEGINS: Final = (b"HTTP/1.1 1", b"HTTP/1.0 1")
+_receive_data: Final = TLSLayer.receive_data
 _make_body_reader: Final = _http1.make_body_reader
 
 
@@ -92,8 +96,17 @@ def body_reader(size: int | None) -> Any:
     return NoTrailers() if size is None else _make_body_reader(size)
 
 
+def receive_data(side: TLSLayer, data: bytes) -> layer.CommandGenerator[None]:
+    """Take bytes of TLS; an alert that ends it is an end for who waits, too. mitmproxy would let that one wait on."""
+    yield from _receive_data(side, data)
+    if side.tls.get_shutdown() & SSL.RECEIVED_SHUTDOWN and side.conn.state & ConnectionState.CAN_READ:
+        side.conn.state &= ~ConnectionState.CAN_READ
+        yield from side.event_to_child(events.ConnectionClosed(side.conn))
+
+
 def install() -> None:
     """Let mitmproxy's layers use this, in the whole process."""
+    TLSLayer.receive_data = receive_data  # type: ignore[method-assign,assignment]
     vars(_http1)["make_body_reader"] = body_reader
     vars(layers.http)["Http1Client"] = ServerSide
     vars(layers.http)["Http2Client"] = Http2ServerSide
