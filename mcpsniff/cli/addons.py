@@ -20,7 +20,8 @@ def command(*, name: str | None) -> None:
     """Print where the addons for mitmproxy are: all of them, or the path of one.
 
     For those who use mitmproxy anyway: mitmweb -s "$(mcpsniff addons mcp_capture)" -s "$(mcpsniff addons mcp_view)".
-    mitmproxy has to run in the environment that mcpsniff is installed in.
+    mitmproxy has to run in the environment that mcpsniff is installed in: pipx inject mitmproxy mcpsniff, or uv tool
+    install mitmproxy --with mcpsniff.
     """
     folder = _folder()
     if name is not None:
