@@ -2,16 +2,15 @@
 
 import socket
 import ssl
-import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 
 import h2.config
 import h2.connection
 import h2.events
 from hyperframe.frame import GoAwayFrame
+
+from tests.proxy.listening import Listening
 
 
 class Stream:
@@ -74,7 +73,7 @@ class Served:
             self.flush()
 
 
-class Http2Server:
+class Http2Server(Listening):
     """Listens on a port of its own, and plays ``script`` for each request."""
 
     def __init__(self, pem: str, script: Callable[[Stream], object]) -> None:
@@ -82,33 +81,14 @@ class Http2Server:
         self._context.load_cert_chain(pem)
         self._context.set_alpn_protocols(["h2"])
         self._script = script
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"https://localhost:{self._socket.getsockname()[1]}"
         self.resets: list[int] = []
         """The streams that the client gave up."""
         self.connections = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__()
+        self.url = f"https://localhost:{self.port}"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
+    def serve(self, connection: socket.socket) -> None:
+        self.connections += 1
         with suppress(OSError):
             secure = self._context.wrap_socket(connection, server_side=True)
             with suppress(OSError):

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
+
+from tests.proxy.listening import Listening
 
 
-class Terminator:
+class Terminator(Listening):
     """Listens at a port of its own for clients of the plain server at ``port``."""
 
     def __init__(self, port: int, pem: str, alpn: tuple[str, ...] = ("http/1.1",), host: str = "127.0.0.1") -> None:
@@ -23,13 +23,10 @@ class Terminator:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(pem)
         self._context.set_alpn_protocols(list(alpn))
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, 0), family=family, backlog=512)
-        self.port: int = self._socket.getsockname()[1]
         self.names: list[str | None] = []
         """The names that clients asked for (SNI)."""
         self._context.sni_callback = lambda _socket, name, _context: self.names.append(name)
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(host)
 
     @property
     def url(self) -> str:
@@ -39,28 +36,7 @@ class Terminator:
         """Stand in front of another server."""
         self._port = port
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._carry, args=(connection,), daemon=True).start()
-
-    def _carry(self, connection: socket.socket) -> None:
+    def serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             secure = self._context.wrap_socket(connection, server_side=True)

@@ -3,9 +3,8 @@
 import json
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,8 +22,9 @@ from mcpsniff.proxy.mitm.trust import authority
 from tests.mitm.certificates import Authority
 from tests.mitm.http2 import Http2Server
 from tests.mitm.proxied import ASK, JSON, SAID, Proxy, home, served, serving, talk, upstream_ca
+from tests.proxy.listening import Listening
 from tests.proxy.relayed import Peer, Upstream, answer, post
-from tests.proxy.wrapped import PATIENCE, wait_for
+from tests.proxy.wrapped import wait_for
 
 __all__ = ["home", "upstream_ca"]
 
@@ -264,7 +264,7 @@ def test_a_client_that_hangs_up_within_the_handshake_has_refused_nothing(
     assert comments[0] == "a client hung up during the TLS handshake for localhost"
 
 
-class Picky:
+class Picky(Listening):
     """A server that lets nobody in without a certificate, with this version of TLS."""
 
     def __init__(self, ca: Authority, version: ssl.TLSVersion) -> None:
@@ -273,19 +273,11 @@ class Picky:
         self._context.load_verify_locations(ca.file)
         self._context.verify_mode = ssl.CERT_REQUIRED
         self._context.maximum_version = version
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._socket.getsockname()[1]
-        threading.Thread(target=self._run, daemon=True).start()
+        super().__init__()
 
-    def _run(self) -> None:
-        while True:
-            connection, _ = self._socket.accept()
-            connection.settimeout(PATIENCE)
-            try:
-                with self._context.wrap_socket(connection, server_side=True) as secure:
-                    secure.recv(1)
-            except OSError:
-                connection.close()
+    def serve(self, connection: socket.socket) -> None:
+        with suppress(OSError), self._context.wrap_socket(connection, server_side=True) as secure:
+            secure.recv(1)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -293,8 +285,11 @@ def test_a_server_that_wants_a_certificate_is_told_of(
     tmp_path: Path, upstream_ca: Authority, version: ssl.TLSVersion
 ) -> None:
     proxy = Proxy(tmp_path, upstream_ca.file, [])
-    server = Picky(upstream_ca, version)
-    with proxy.running(), proxy.secure(server.port, proxy.session.ca_path) as peer:
+    with (
+        Picky(upstream_ca, version) as server,
+        proxy.running(),
+        proxy.secure(server.port, proxy.session.ca_path) as peer,
+    ):
         peer.send(post(ASK, JSON, "Accept: application/json"))
         head, body = peer.next_message()
     assert head.status == 502

@@ -15,6 +15,7 @@ from typing import Self
 
 from mcpsniff.wire.http1 import Data, End, Head, Http1Splitter, Part
 from tests.cli.ready import ready
+from tests.proxy.listening import Listening
 from tests.proxy.wrapped import PATIENCE, Captured, environment, wait_for
 
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -113,25 +114,18 @@ class Peer:
         return False
 
 
-class Upstream:
+class Upstream(Listening):
     """A server whose every connection is played by ``script`` in a thread of its own."""
 
     def __init__(self, script: Callable[[Peer], object], family: int = socket.AF_INET) -> None:
         self._script = script
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
-        self._socket.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
-        self._socket.listen(512)
-        self.port: int = self._socket.getsockname()[1]
         self.peers: list[Peer] = []
         self.failures: list[BaseException] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__("::1" if family == socket.AF_INET6 else "127.0.0.1")
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -143,21 +137,10 @@ class Upstream:
         if kind is None and self.failures:
             raise self.failures[0]
 
-    def close(self) -> None:
-        """Listen no more."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            peer = Peer(connection, "c2s")
-            self.peers.append(peer)
-            threading.Thread(target=self._play, args=(peer,), daemon=True).start()
+    def serve(self, connection: socket.socket) -> None:
+        peer = Peer(connection, "c2s")
+        self.peers.append(peer)
+        self._play(peer)
 
     def _play(self, peer: Peer) -> None:
         try:
