@@ -21,7 +21,7 @@ from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.servers import listed, route
 from mcpsniff.transcript.units import count, duration, size
 
-COLUMNS: Final = (
+COLUMNS: Final[tuple[Column, ...]] = (
     Column("label", 100, least=8, most=32),
     Column("when", 90),
     Column("length", 50, right=True),
@@ -71,7 +71,7 @@ def command(*, as_json: bool, everything: bool, long: bool, directory: str | Non
     for text in [f"Captures in {shown(folder)}:"] if long else wrapped(f"Captures in {shown(folder)}:", width or 1000):
         print_line([("plain", text)])
     rows = [_row(one, now, versions=width is None or width >= ROOM_FOR_VERSIONS) for one in seen]
-    columns = COLUMNS
+    columns: tuple[Column, ...] = COLUMNS
     if not any(row[SPOKEN_TO][1] for row in rows):  # all of them are wrapped commands
         columns = COLUMNS[:SPOKEN_TO] + COLUMNS[SPOKEN_TO + 1 :]
         rows = [row[:SPOKEN_TO] + row[SPOKEN_TO + 1 :] for row in rows]
