@@ -5,7 +5,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 ENVIRONMENT := scripts/environment.sh
 INPUTS := pyproject.toml constraints.txt
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 # Where this is set, the hundreds of processes that the tests start would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE

@@ -21,6 +21,11 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQU
         signal.signal(number, usual)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no process of several has it left when the others are done."""
+    items.sort(key=lambda item: item.get_closest_marker("peers") is None)
+
+
 @pytest.fixture(scope="session")
 def repo() -> Path:
     """The root of the checkout."""

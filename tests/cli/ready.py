@@ -110,8 +110,10 @@ def main() -> int:
     for module in pkgutil.walk_packages(importlib.import_module("mcpsniff").__path__, "mcpsniff."):
         importlib.import_module(module.name)
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         head, rights, _, _ = orders.recvmsg(4, socket.CMSG_LEN(4 * NUMBER))
         if not head:
             return 0
@@ -124,7 +126,6 @@ def main() -> int:
         for descriptor in descriptors:
             os.close(descriptor)
     orders.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *streams, telling = descriptors
     child = os.fork()
     if child:
