@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mcpsniff.checks import CLIENT, ERROR, HTTP, SERVER, Hit, Verdict, check
+from mcpsniff.checks import CLIENT, ERROR, HTTP, SERVER, WARNING, Hit, Verdict, check
 from mcpsniff.checks.over_http import host_of, is_loopback
 from mcpsniff.checks.words import plain, quoted
 from mcpsniff.protocol.conversation import Conversation
@@ -50,7 +50,8 @@ def auth_resource(event: Http, _: Conversation) -> Verdict:
 
     ``resource`` (RFC 8707) binds the token to one server, so that no other can use it. It has to be in authorization
     and token requests, as an absolute URL without fragment. An authorization server that goes by it issues a token
-    without an audience where it is missing, and the MCP server must refuse that.
+    without an audience where it is missing, and the MCP server must refuse that. It is a warning where the server has
+    no metadata of a resource, since that may be one of 2025-03-26, which knows of no ``resource``.
 
     Fix: Send ``resource`` with the URL of the MCP server in both requests; the SDK clients do so by themselves.
     """
@@ -59,7 +60,9 @@ def auth_resource(event: Http, _: Conversation) -> Verdict:
         return None
     named = step.asked.get("resource", ())
     if not any(named):
-        return f"{_NOUNS[step.name]} to {plain(step.address, 60)} has no resource"
+        text = f"{_NOUNS[step.name]} to {plain(step.address, 60)} has no resource"
+        has_metadata = step.authorization.has_metadata or step.authorization.has_pointer
+        return text if has_metadata else Hit(text, WARNING)
     odd = next((one for one in named if not is_masked(one) and not _is_canonical(one)), None)
     if odd is not None:
         return f"the resource {quoted(odd)} is no absolute URL without fragment"

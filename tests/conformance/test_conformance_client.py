@@ -46,6 +46,15 @@ RUNS = {
 }
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(3 * SECONDS)]
 
+# What the suite does wrong on purpose: another resource (MCP545), other issuers or none (MCP546); and servers of
+# 2025-03-26 for a client of 2025-11-25, without metadata (MCP540) and, by the client, without `resource` (MCP544).
+FAULTS = {
+    "0.1": {"MCP540 warning": 2, "MCP544 warning": 4, "MCP545 error": 1, "MCP546 error": 1},
+    "0.2-2026-07-28": {"MCP545 error": 1, "MCP546 error": 5},
+    "0.2-extensions": {},
+}
+OF_OAUTH = re.compile("MCP54[0-8]|MCP557")
+
 # Steps of an authorization, and the checks of the suite that each of them makes succeed once.
 STEPS = {"registration": "client-registration", "authorization": "authorization-request", "token": "token-request"}
 
@@ -166,6 +175,13 @@ def test_every_step_of_an_authorization_is_seen(outcome: Outcome) -> None:
     for checks in outcome.watched.values():
         passed.update({check: number for (check, status), number in checks.items() if status == "SUCCESS"})
     assert {step: counted[step] for step in STEPS} == {step: passed[check] for step, check in STEPS.items()}
+
+
+def test_of_the_authorizations_only_what_is_wrong_on_purpose_is_found(outcome: Outcome) -> None:
+    found = [event for event in outcome.events if event["type"] == "finding" and OF_OAUTH.match(event["code"])]
+    counted = Counter(f"{event['code']} {event['severity']}" for event in found)
+    (expected,) = (FAULTS[name] for name, run in RUNS.items() if run is outcome.run)
+    assert {name: number for name, number in counted.items() if not name.endswith(("note", "info"))} == expected
 
 
 def test_no_token_is_in_a_capture(outcome: Outcome) -> None:
