@@ -34,14 +34,18 @@ def environment(**more: str) -> dict[str, str]:
 
 def run(*words: str, env: Mapping[str, str] | None = None, stdin: bytes = b"", cwd: Path | None = None) -> Ran:
     whole = environment(**(env or {}))
-    if not suits(env or {}):
-        done = subprocess.run(
-            [*COMMAND, *words], input=stdin, capture_output=True, env=whole, cwd=cwd, timeout=PATIENCE
-        )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    if suits(env or {}):
+        return run_in(whole, *words, stdin=stdin, cwd=cwd)
+    command = [*COMMAND, *words]
+    done = subprocess.run(command, input=stdin, capture_output=True, env=whole, cwd=cwd, timeout=PATIENCE)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def run_in(env: Mapping[str, str], *words: str, stdin: bytes = b"", cwd: Path | None = None) -> Ran:
+    """Run with this environment and no other."""
     (their_in, our_in), (our_out, their_out), (our_err, their_err) = (os.pipe() for _ in range(3))
     theirs = [their_in, their_out, their_err]
-    child = ready().start(words, theirs, whole, cwd)
+    child = ready().start(words, theirs, env, cwd)
     for descriptor in theirs:
         os.close(descriptor)
     came: dict[int, bytes] = {}

@@ -13,6 +13,7 @@ from threading import Thread
 import pytest
 
 from mcpsniff.proxy.client_trust import BUNDLES
+from tests.cli.running import run_in
 from tests.mitm.certificates import Authority
 from tests.mitm.terminator import Terminator
 from tests.proxy.wrapped import Captured, environment
@@ -25,7 +26,7 @@ import ssl, sys, urllib.request
 for url in sys.argv[1:]:
     request = urllib.request.Request(url, {data!r}, {{"Content-Type": "application/json"}})
     try:
-        print(urllib.request.build_opener({direct}).open(request, timeout=20).read().decode())
+        print(urllib.request.build_opener({direct}).open(request, timeout=60).read().decode())
     except OSError as error:
         print(error)
 """
@@ -95,10 +96,10 @@ def ran(folder: Path, command: list[str], *options: str, **env: str) -> Ran:
     kept = {
         name: value for name, value in environment().items() if name not in set_here and "PROXY" not in name.upper()
     }
-    words = [sys.executable, "-m", "mcpsniff", "run", "--no-transcript", "--dir", str(folder / "c"), *options, "--"]
-    done = subprocess.run([*words, *command], capture_output=True, text=True, env={**kept, **env}, timeout=100)
+    words = ["run", "--no-transcript", "--dir", str(folder / "c"), *options, "--", *command]
+    done = run_in({**kept, **env}, *words)
     (path,) = (folder / "c").glob("*.mcpcap")
-    return Ran(done.stdout.splitlines(), done.stderr, done.returncode, Captured(path))
+    return Ran(done.out.splitlines(), done.err, done.status, Captured(path))
 
 
 def test_plain_and_tls_on_this_machine_are_seen_and_unchanged(tmp_path: Path, servers: Servers) -> None:
