@@ -228,6 +228,31 @@ def test_a_challenge_names_the_document_and_lets_the_old_places_count() -> None:
     assert verdict(judge, asking("POST", "https://mcp.test/tokens", Content_Type=form)) is DROP
 
 
+@pytest.mark.parametrize(
+    ("location", "there"),
+    [
+        ("https://meta.test/doc?x=1", "https://meta.test/doc?x=1"),
+        ("/elsewhere", "https://mcp.test/elsewhere"),
+        ("../resource.json#a", "https://mcp.test/resource.json"),
+    ],
+)
+def test_a_document_is_followed_to_where_it_is(location: str, there: str) -> None:
+    judge = talking()
+    asked = answered(asking("GET", "https://mcp.test/.well-known/oauth-protected-resource"), 307, location=location)
+    assert judge.begin(asked) is KEEP
+    judge.responseheaders(asked)
+    assert verdict(judge, asking("GET", there)) is KEEP
+    assert verdict(judge, asking("GET", there.replace(".test/", ".test/x"))) is not KEEP
+
+
+def test_a_redirect_to_nowhere_leads_nowhere() -> None:
+    judge = talking()
+    for location in ("", "http://[", "javascript:alert(1)", "//", "https://a:b/"):
+        asked = answered(asking("GET", "https://mcp.test/.well-known/oauth-protected-resource"), 302, location=location)
+        assert judge.begin(asked) is KEEP
+        judge.responseheaders(asked)
+
+
 def test_a_document_is_learnt_as_it_streams_by_and_every_piece_passes() -> None:
     judge = talking()
     document = json.dumps({"authorization_servers": ["https://as.test"]}).encode()

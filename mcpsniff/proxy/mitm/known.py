@@ -66,7 +66,10 @@ class Known:
     def challenged(self, origin: str, challenge: str) -> None:
         """A server of MCP at ``origin`` answered 401 or 403, with ``challenge`` as WWW-Authenticate (maybe empty)."""
         self._challenged.add(origin)
-        url = parameter(challenge, "resource_metadata")
+        self.leads_to(parameter(challenge, "resource_metadata"))
+
+    def leads_to(self, url: str) -> None:
+        """A metadata document is at ``url`` instead (RFC 9110 section 15.4)."""
         place = split(url)
         if place is not None:
             self._urls.add("".join(place), _READ)

@@ -7,6 +7,7 @@ MCP was spoken; and the OAuth and well-known exchanges that belong to such a ser
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
+from urllib.parse import urljoin
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -25,6 +26,7 @@ HEADERS: Final = frozenset({"mcp-session-id", "mcp-protocol-version", "mcp-metho
 """What only MCP has in a head (Streamable HTTP, all revisions)."""
 DOCUMENT: Final = 256 << 10
 """Bytes of a metadata document that are read."""
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 NAMED: Final = 1024
 """Hosts that are remembered by name."""
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/", "image/", "audio/", "video/")
@@ -129,7 +131,9 @@ class Select:
             self.known.challenged(case.origin, response.headers.get("www-authenticate", ""))
         if case.learns or (is_metadata(case.path) and flow.request.method == "GET"):
             tapped = response.stream
-            if response.status_code == 200 and callable(tapped):
+            if response.status_code in REDIRECTS:
+                self.known.leads_to(_target(case, response.headers.get("location", "")))
+            elif response.status_code == 200 and callable(tapped):
                 response.stream = _Reading(tapped, _codings(response), self.known.learn)
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -169,6 +173,14 @@ class Select:
     def _is_likely(self, flow: HTTPFlow, case: _Case) -> bool:
         """True if a request looks like one of MCP before its body is seen."""
         return self.known.is_server(case.origin) or EVENT_STREAM in flow.request.headers.get("accept", "").lower()
+
+
+def _target(case: _Case, location: str) -> str:
+    """Return where a Location leads to, as a URL without query; nothing if that is none."""
+    try:
+        return urljoin(case.origin + case.path, location).partition("?")[0].partition("#")[0]
+    except ValueError:
+        return ""
 
 
 class _Reading:
