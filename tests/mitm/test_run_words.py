@@ -24,7 +24,8 @@ def said(folder: Path, command: list[str], *options: str, env: dict[str, str] | 
     assert done.stdout == ""
     lines = done.stderr.splitlines()
     assert [line for line in lines if not line.startswith("mcpsniff: ")] == []
-    return [line.removeprefix("mcpsniff: ") for line in lines]
+    told = [line.removeprefix("mcpsniff: ") for line in lines]
+    return [line for line in told if not line.startswith("writing the transcript")]  # said on a slow machine
 
 
 def program(folder: Path, name: str, script: str) -> Path:
@@ -46,7 +47,7 @@ def test_what_was_seen_and_where_it_is(tmp_path: Path) -> None:
 
 def test_an_empty_capture_is_never_told_as_no_traffic(tmp_path: Path) -> None:
     lines = said(tmp_path, ["true"])
-    assert lines[1].startswith("nothing is recorded: the client ran for 0.")
+    assert lines[1].startswith("nothing is recorded: the client ran for ")
     assert lines[1].endswith(" s and never used the proxy that it was given, so what it said is unknown")
     whole = "\n".join(lines)
     assert all(
