@@ -20,6 +20,9 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
+# Where it is set, each of the hundreds of processes that are started would compile all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first, so that no process of several has it left when the others are done."""

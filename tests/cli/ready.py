@@ -22,6 +22,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 REPO = Path(__file__).resolve().parents[2]
@@ -69,6 +70,7 @@ class Ready:
     """The process that has loaded mcpsniff; it ends with the one that made it."""
 
     def __init__(self) -> None:
+        self._turn = Lock()
         self._ours, theirs = socket.socketpair()
         words = [sys.executable, "-m", "tests.cli.ready"]
         env = {**os.environ, "PYTHONPATH": str(REPO)}
@@ -89,8 +91,9 @@ class Ready:
         data = json.dumps(order).encode()
         numbers = array.array("i", [*streams, telling.fileno()])
         head = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)]
-        self._ours.sendmsg([len(data).to_bytes(4)], head)
-        self._ours.sendall(data)
+        with self._turn:
+            self._ours.sendmsg([len(data).to_bytes(4)], head)
+            self._ours.sendall(data)
         telling.close()
         return Child(told)
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.cli.running import run
 from tests.conformance.test_conformance import SUITES, Verdicts, node
 from tests.peers import reading
 from tests.peers.harness import PEERS, REPO, missing
@@ -118,10 +119,9 @@ def heard(places: Path) -> list[tuple[str, dict[str, Any]]]:
 
 def shown(captures: list[Path]) -> list[dict[str, Any]]:
     """What is shown of all captures together."""
-    command = [sys.executable, "-m", "mcpsniff", "show", *map(str, captures), "--format", "json", "--payload"]
-    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.split("\n") if line]
+    done = run("show", *map(str, captures), "--format", "json", "--payload")
+    assert done.status == 0, done.err
+    return [json.loads(line) for line in done.out.split("\n") if line]
 
 
 @pytest.fixture(scope="module", params=RUNS)

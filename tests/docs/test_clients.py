@@ -144,7 +144,7 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("world")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     authority = Authority(folder)
     with Terminator(server.server_port, str(authority.issue())) as terminator:
         found = World(folder, terminator.url, authority.file)

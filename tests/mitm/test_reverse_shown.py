@@ -1,15 +1,14 @@
 """What is shown of traffic with a server behind TLS is what is shown of the same traffic in plain HTTP."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.cli.running import run
 from tests.mitm.secure import secured
 from tests.proxy.relayed import EVENTS, Peer, Relay, Upstream, answer, chunk, closes, get, post
-from tests.proxy.wrapped import environment, wait_for
+from tests.proxy.wrapped import wait_for
 
 TYPE = "Content-Type: application/json"
 BEGIN = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
@@ -80,10 +79,9 @@ def talk(relay: Relay, end_server: Callable[[], object], closed: tuple[int, int,
 
 def shown(path: Path) -> list[dict[str, Any]]:
     """The rows of a capture without what is of one engine alone: places, times, ends of channels, and heads."""
-    words = [sys.executable, "-m", "mcpsniff", "show", str(path), "--format", "json"]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=60)
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    done = run("show", str(path), "--format", "json")
+    assert done.status == 0, done.err
+    rows = [json.loads(line) for line in done.out.splitlines()]
     kept = []
     for row in rows:
         if row["type"] == "message":

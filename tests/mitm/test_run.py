@@ -65,7 +65,7 @@ class Servers:
 def servers(tmp_path: Path) -> Iterator[Servers]:
     """One that speaks plain HTTP, and the same behind TLS."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     authority = Authority(tmp_path)
     with Terminator(server.server_port, str(authority.issue())) as terminator:
         yield Servers(f"http://127.0.0.1:{server.server_port}/mcp", f"{terminator.url}/mcp", authority)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.cli.running import run
 from tests.peers.sessions import Plan, canonical
 
 REPO = Path(__file__).resolve().parents[2]
@@ -79,10 +80,9 @@ def missing(what: str) -> None:
 
 def shown(capture: Path) -> list[dict[str, Any]]:
     """What `mcpsniff show --format json` says, each line of it valid JSON."""
-    command = [sys.executable, "-m", "mcpsniff", "show", str(capture), "--format", "json", "--payload"]
-    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.split("\n") if line]
+    done = run("show", str(capture), "--format", "json", "--payload")
+    assert done.status == 0, done.err
+    return [json.loads(line) for line in done.out.split("\n") if line]
 
 
 def blaming(events: list[dict[str, Any]]) -> list[str]:
