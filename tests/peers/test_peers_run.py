@@ -6,10 +6,11 @@ the proxy like any other host.
 """
 
 import contextlib
+import functools
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,25 +60,36 @@ class Held:
     events: list[dict[str, Any]]
 
 
-@contextlib.contextmanager
-def serving(server: str, folder: Path) -> Iterator[int]:
-    place = SDK1 if server == "sdk1_server" else SDK2
-    if not (place / "python").exists():
-        missing(f"the SDK in {place.parent.name}")
-    port = free_port()
-    command = [str(place / "python"), str(SERVERS / f"{server}.py"), "http", str(port)]
-    with running(command, [port], folder / "server.log"):
-        yield port
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], int]]:
+    """Gives the port of a server by name: one of each name for all clients."""
+    folder = tmp_path_factory.mktemp("servers")
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def start(server: str) -> int:
+            place = SDK1 if server == "sdk1_server" else SDK2
+            if not (place / "python").exists():
+                missing(f"the SDK in {place.parent.name}")
+            port = free_port()
+            command = [str(place / "python"), str(SERVERS / f"{server}.py"), "http", str(port)]
+            stack.enter_context(running(command, [port], folder / f"{server}.log"))
+            return port
+
+        yield start
 
 
 @pytest.fixture(scope="module", params=TALKS, ids="-".join)
-def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Held:
+def held(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, serving: Callable[[str], int]
+) -> Held:
     client, server = request.param
     if client.startswith("ts") and not (PEERS / "node_modules").exists():
         missing("the TypeScript SDK")
     folder = tmp_path_factory.mktemp(f"run-{client}-{server}")
     authority = Authority(folder)
-    with pytest.MonkeyPatch.context() as patch, serving(server, folder) as port:
+    with pytest.MonkeyPatch.context() as patch:
+        port = serving(server)
         if client.startswith("ts"):
             patch.setenv("PATH", os.pathsep.join([str(Path(node()).parent), os.environ["PATH"]]))
         steps = SESSIONS[server](folder)
