@@ -16,7 +16,7 @@ from mcpsniff.capture.writer import CaptureWriter
 from mcpsniff.proxy.recorder import CHUNK, OVERHEAD, Recorder
 from mcpsniff.proxy.recording import write_transcript
 from mcpsniff.proxy.storing import FIRST_PAUSE, SWEEP, Storing
-from tests.proxy.wrapped import REPO, Captured, environment, wait_for
+from tests.proxy.wrapped import REPO, STDIO, Captured, environment, wait_for
 
 HEADER = {"run": "R", "started": "2026-11-29T10:00:00.000000Z"}
 
@@ -356,7 +356,7 @@ mv {tmp_path}/new {tmp_path}/seen
 
 
 def test_a_session_that_ends_has_a_transcript_started(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "mcpsniff", "stdio", "--dir", str(tmp_path), "--", "true"]
+    words = [*STDIO, "--dir", str(tmp_path), "--", "true"]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, env=environment(), timeout=60)
     assert done.returncode == 0
     if (REPO / "mcpsniff/cli/show.py").exists():

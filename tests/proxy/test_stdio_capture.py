@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.wrapped import CASES, PATIENCE, Captured, Wrapped, environment
+from tests.proxy.wrapped import CASES, PATIENCE, STDIO, Captured, Wrapped, environment
 
-COMMAND = [sys.executable, "-m", "mcpsniff", "stdio", "--no-transcript"]
+COMMAND = [*STDIO, "--no-transcript"]
 
 
 def run(*words: str, given: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:

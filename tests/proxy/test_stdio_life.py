@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.wrapped import PATIENCE, Wrapped, environment, is_gone, is_running, read_number, wait_for
+from tests.proxy.wrapped import PATIENCE, STDIO, Wrapped, environment, is_gone, is_running, read_number, wait_for
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 STUBBORN = "trap '' TERM INT HUP; while :; do sleep 0.1; done"
@@ -120,7 +120,9 @@ def test_a_killed_group_leaves_neither_shell_nor_grandchild(tmp_path: Path) -> N
         assert wait_for(pidfile.exists)
         pids = [int(line) for line in pidfile.read_text().split()]
         assert all(map(is_running, pids))
-        time.sleep(0.2)  # until the guardian stands, whatever the machine is busy with
+        listing = ["ps", "-A", "-o", "args="]
+        assert wait_for(lambda: f"mcpsniff-guardian {pids[1]}" in subprocess.check_output(listing, text=True))
+        time.sleep(0.2)  # until it has read its script
         os.killpg(wrapped.process.pid, signal.SIGKILL)
         assert wait_for(lambda: all(map(is_gone, pids)))
 
@@ -305,7 +307,7 @@ def test_last_words_on_stderr_are_not_waited_for_without_end(tmp_path: Path) -> 
     """Many clients give a server a pipe for stderr and never read it."""
     unread, ours = os.pipe()
     script = "import os; os.set_blocking(2, False); os.write(2, b'e' * 65536); os.write(1, b'bye\\n')"
-    words = [sys.executable, "-m", "mcpsniff", "stdio", "--quiet", "--no-transcript", "--dir", str(tmp_path), "--"]
+    words = [*STDIO, "--quiet", "--no-transcript", "--dir", str(tmp_path), "--"]
     filler = subprocess.run(python("import os; os.set_blocking(2, False); os.write(2, b'-' * 65536)"), stderr=ours)
     assert filler.returncode == 0
     done = subprocess.run(
@@ -341,7 +343,7 @@ def test_signals_that_were_ignored_stay_ignored(tmp_path: Path) -> None:
 
 def test_descriptors_given_to_the_server_reach_it_and_it_alone(tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    words = [sys.executable, "-m", "mcpsniff", "stdio", "--quiet", "--no-transcript", "--dir", str(tmp_path), "--"]
+    words = [*STDIO, "--quiet", "--no-transcript", "--dir", str(tmp_path), "--"]
     process = subprocess.Popen(
         [*words, *python(f"import os; os.write({writing}, b'through\\n'); os.close({writing}); os.read(0, 1)")],
         stdin=subprocess.PIPE,
@@ -359,7 +361,7 @@ def test_descriptors_given_to_the_server_reach_it_and_it_alone(tmp_path: Path) -
 
 @pytest.mark.parametrize("closed", [0, 1, 2])
 def test_a_missing_standard_stream_upsets_nothing(tmp_path: Path, closed: int) -> None:
-    words = [sys.executable, "-m", "mcpsniff", "stdio", "--no-transcript", "--dir", str(tmp_path), "--"]
+    words = [*STDIO, "--no-transcript", "--dir", str(tmp_path), "--"]
     done = subprocess.run(
         [*words, "sh", "-c", "cat; echo out; echo err >&2; exit 6"],
         stdin=subprocess.DEVNULL,

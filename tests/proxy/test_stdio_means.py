@@ -19,7 +19,7 @@ def talk(
 ) -> subprocess.CompletedProcess[bytes]:
     """Hold a session in a wrapper that ran the statements ``before`` first."""
     script = "; ".join((*before, "import sys", "from mcpsniff.__main__ import main", "sys.exit(main())"))
-    options = ["stdio", "--no-transcript", "--dir", str(folder / "captures"), "--"]
+    options = ["stdio", "--grace", "60", "--no-transcript", "--dir", str(folder / "captures"), "--"]
     return subprocess.run(
         [sys.executable, "-c", script, *options, *command],
         input=TALK,

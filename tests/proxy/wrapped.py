@@ -19,6 +19,10 @@ PATIENCE = 60.0
 """Seconds that anything may take on a busy machine before a test gives up."""
 
 
+STDIO = (sys.executable, "-m", "mcpsniff", "stdio", "--grace", str(PATIENCE))
+"""The wrapper for a server that may need long to start and to end; a test about the grace sets its own behind it."""
+
+
 def case_pieces(name: str) -> list[bytes]:
     """Return the bytes of a case, in the pieces they are to be written in."""
     given = CASES[name]["input"]
@@ -78,7 +82,7 @@ class Wrapped:
         *options: str,
         env: dict[str, str] | None = None,
         preexec: Callable[[], None] | None = None,
-        program: Sequence[str] = (sys.executable, "-m", "mcpsniff", "stdio"),
+        program: Sequence[str] = STDIO,
     ) -> None:
         self.folder = folder / "captures"
         words = [*program, "--no-transcript", "--dir", str(self.folder), *options, "--", *command]
