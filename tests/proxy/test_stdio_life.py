@@ -120,7 +120,7 @@ def test_a_killed_group_leaves_neither_shell_nor_grandchild(tmp_path: Path) -> N
         assert wait_for(pidfile.exists)
         pids = [int(line) for line in pidfile.read_text().split()]
         assert all(map(is_running, pids))
-        listing = ["ps", "-A", "-o", "args="]
+        listing = ["ps", "-A", "-ww", "-o", "args="]
         assert wait_for(lambda: f"mcpsniff-guardian {pids[1]}" in subprocess.check_output(listing, text=True))
         time.sleep(0.2)  # until it has read its script
         os.killpg(wrapped.process.pid, signal.SIGKILL)

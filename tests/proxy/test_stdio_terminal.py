@@ -123,7 +123,7 @@ class OnTerminal:
 
 
 def wrapper(folder: Path, script: str) -> list[str]:
-    start = [sys.executable, "-m", "mcpsniff", "stdio", "--quiet", "--no-transcript", "--grace", "2"]
+    start = [sys.executable, "-m", "mcpsniff", "stdio", "--quiet", "--no-transcript", "--grace", "30"]
     return [*start, "--dir", str(folder / "captures"), "--", "sh", "-c", script]
 
 
