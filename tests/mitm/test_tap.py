@@ -81,14 +81,24 @@ def test_a_fault_at_the_head_lets_the_exchange_pass_unrecorded(
     assert "internal error while recording: ZeroDivisionError" in capfd.readouterr().err
 
 
-def test_a_callback_that_raises_itself_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_callback_that_raises_itself_costs_nothing_and_is_admitted(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     came: list[bytes] = []
     tapped = Tapped(Recorder())
     monkeypatch.setattr(tapped.tap, "piece", lambda *_: 1 // 0)
     with Upstream(serving(SHAPES["events"][0], came)) as upstream, tapped.running(upstream), tapped.connect() as peer:
         peer.send(post(ASK))
         assert peer.next_message()[1] == EVENT * 2
+        records = tapped.records(2)
     assert came == [ASK]
+    lost = {0: 0, 1: 0}
+    for _, kind, channel, what in records:
+        if kind == "gap" and channel is not None:
+            assert what["why"] == "internal"
+            lost[channel] += what["bytes"]
+    assert lost == {0: len(ASK), 1: len(EVENT * 2)}
+    assert capfd.readouterr().err.count("internal error while recording: ZeroDivisionError") == 1
 
 
 def test_heads_are_recorded_as_they_are_spelt_and_ordered() -> None:

@@ -172,11 +172,13 @@ class Tap:
         """A body passed that this was never given, since ``why``."""
         exchange = self._open.get(flow.id)
         if exchange is not None:
-            exchange.records.put("gap", REQUEST if is_request else RESPONSE, {"bytes": 0, "why": why})
+            with suppress(Exception):
+                exchange.records.put("gap", REQUEST if is_request else RESPONSE, {"bytes": 0, "why": why})
 
     def remark(self, text: str) -> None:
         """Write a sentence into the capture that belongs to no exchange."""
-        self.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
+        with suppress(Exception):
+            self.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
 
     def stop(self) -> None:
         """Nothing more is carried, since mcpsniff ends."""
@@ -343,8 +345,11 @@ def _callback(tap: Tap, exchange: _Exchange, body: int) -> Callable[[bytes], byt
 
     def noted(data: bytes) -> bytes:
         if data:
-            with suppress(Exception):
+            try:
                 tap.piece(exchange, body, data)
+            except Exception as error:  # noqa: BLE001
+                with suppress(Exception):
+                    tap.fail(exchange, body, len(data), error)
         return data
 
     return noted
