@@ -7,7 +7,7 @@ not decode. Of an event stream Chromium keeps the events with their times in a l
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Final
@@ -15,6 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import orjson
 
+from mcpsniff.importers.har_text import in_bytes
 from mcpsniff.importers.heard import (
     CLIENT,
     SECONDS,
@@ -28,6 +29,7 @@ from mcpsniff.importers.heard import (
     without,
 )
 
+EVENT_STREAM: Final = "text/event-stream"
 UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 """How a file in UTF-16 begins, which PowerShell makes of what is written into a file."""
 _UNKNOWN: Final = -1
@@ -45,14 +47,18 @@ def read_har(data: bytes, account: Account) -> Iterator[Heard]:
     Raises ImportFileError with line and column where it is no JSON, or no HAR. Entries that cannot be read are passed
     over; ``account.bad`` names them.
     """
-    entries = _entries(data)
+    log = _log(data)
     del data  # a file may take most of the memory that there is
+    account.creator = _creator(log)
+    entries: list[Any] = log["entries"]
+    keeps_streams = any(map(_is_kept_stream, entries))
     entries.reverse()
     for number in count(1):
         if not entries:
             return
         try:
-            heard = _heard(_object(entries.pop(), "the entry"), f"entry {number}", account)
+            entry = _object(entries.pop(), "the entry")
+            heard = _heard(entry, f"entry {number}", account, keeps_streams=keeps_streams)
         except _BadEntryError as error:
             account.bad.append(f"entry {number} cannot be read: {error}")
             continue
@@ -72,23 +78,37 @@ def _loaded(data: bytes) -> Any:
         return json.loads(data.decode("utf-8-sig"))
 
 
-def _entries(data: bytes) -> list[Any]:
+def _log(data: bytes) -> dict[str, Any]:
+    """The log, with a list of entries."""
     try:
-        log = _loaded(data)
+        value = _loaded(data)
     except UnicodeDecodeError as error:
         raise ImportFileError(f"byte {error.start:,}: it is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise ImportFileError(f"line {error.lineno:,}, column {error.colno:,}: not JSON: {error.msg}") from None
     except (RecursionError, ValueError):
         raise ImportFileError("it is JSON that is nested too deep, or has a number that is too long") from None
-    for name in ("log", "entries"):
-        log = log.get(name) if isinstance(log, dict) else None
-    if not isinstance(log, list):
+    log = value.get("log") if isinstance(value, dict) else None
+    if not isinstance(log, dict) or not isinstance(log.get("entries"), list):
         raise ImportFileError('it is JSON, but no HAR: there is no list "entries" in "log"')
     return log
 
 
-def _heard(entry: Mapping[str, Any], place: str, account: Account) -> Heard:
+def _creator(log: Mapping[str, Any]) -> str:
+    """Which program wrote the file, with its version; empty if it does not say so."""
+    creator = log.get("creator")
+    creator = creator if isinstance(creator, dict) else {}
+    return " ".join(filter(None, (_text(creator, name)[:60] for name in ("name", "version"))))
+
+
+def _is_kept_stream(entry: Any) -> bool:
+    """True for an entry with the text of an event stream: then who wrote the file had been keeping such bodies."""
+    for name in ("response", "content"):
+        entry = entry.get(name) if isinstance(entry, dict) else None
+    return isinstance(entry, dict) and bool(entry.get("text")) and _media_type(_text(entry, "mimeType")) == EVENT_STREAM
+
+
+def _heard(entry: Mapping[str, Any], place: str, account: Account, *, keeps_streams: bool) -> Heard:
     request = _object(entry.get("request"), '"request"')
     response = _object({} if entry.get("response") is None else entry["response"], '"response"')
     address = _text(request, "url", needed=True)
@@ -101,7 +121,8 @@ def _heard(entry: Mapping[str, Any], place: str, account: Account) -> Heard:
     began, sent, answered, ended = _times(entry)
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     start = f"{_text(request, 'method', needed=True)} {target} {_version(request)}"
-    asked = Half(start, _headers(request, '"request"'), _posted(request), began, sent)
+    asked = Half(start, _headers(request, '"request"'), None, began, sent)
+    asked.body = _posted(asked, request)
     status = _status(response.get("status"))
     failure = _text(response, "_error") or _text(entry, "_error")
     heard = Heard(
@@ -115,6 +136,8 @@ def _heard(entry: Mapping[str, Any], place: str, account: Account) -> Heard:
         head = f"{_version(response)} {status} {reason}".rstrip()
         heard.response = Half(head, _headers(response, '"response"'), None, answered, None if failure else ended)
         _answered(heard.response, response, entry, account)
+        if keeps_streams and heard.method == "GET" and _may_be_empty(heard.response):
+            heard.response.body = b""
     return heard
 
 
@@ -129,11 +152,11 @@ def _answered(half: Half, response: Mapping[str, Any], entry: Mapping[str, Any],
     """Fill in the body of a response."""
     content = response.get("content")
     content = content if isinstance(content, dict) else {}
-    half.body = _body(content)
+    size = _number(content.get("size"))
+    whole = size + max(_number(content.get("compression")), 0)
+    half.body = _body(half, content, {size, whole})  # mitmproxy's size is that of the compressed body
     half.coding = ", ".join(value for name, value in half.headers if name.lower() == "content-encoding")
     half.headers = without(half.headers, "content-encoding")
-    size = content.get("size", _UNKNOWN)
-    size = size if isinstance(size, int) else _UNKNOWN
     events = entry.get("_eventSourceMessages")
     if not half.body and isinstance(events, list) and events:
         half.pieces = list(_events(events, half.began))
@@ -148,8 +171,14 @@ def _answered(half: Half, response: Mapping[str, Any], entry: Mapping[str, Any],
 
 def _must_have_body(half: Half) -> bool:
     """True for a success of a type that MCP has: with streamed bodies mitmproxy writes empty texts."""
-    is_type = half.get("content-type").partition(";")[0].strip().lower() in ("application/json", "text/event-stream")
+    is_type = _media_type(half.get("content-type")) in ("application/json", EVENT_STREAM)
     return is_type and half.start.split(" ")[1] == "200" and half.get("content-length") != "0"
+
+
+def _may_be_empty(half: Half) -> bool:
+    """True for a stream without a body or a length: on one that a GET opens nothing need come."""
+    is_stream = _media_type(half.get("content-type")) == EVENT_STREAM
+    return is_stream and half.body is None and not half.size and not half.get("content-length")
 
 
 def _entry_name(entry: Mapping[str, Any]) -> str:
@@ -159,7 +188,16 @@ def _entry_name(entry: Mapping[str, Any]) -> str:
     return f"{_text(request, 'method')} {_text(request, 'url').partition('?')[0]}"[:200]
 
 
-def _body(content: Mapping[str, Any]) -> bytes | None:
+def _media_type(text: str) -> str:
+    return text.partition(";")[0].strip().lower()
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int else _UNKNOWN
+
+
+def _body(half: Half, content: Mapping[str, Any], sizes: Collection[int]) -> bytes | None:
+    """The body of ``half``, which the file says to be of one of ``sizes``; None if it is not there."""
     text = content.get("text")
     if not isinstance(text, str):
         return None
@@ -168,15 +206,16 @@ def _body(content: Mapping[str, Any]) -> bytes | None:
             return base64.b64decode(text)
         except (binascii.Error, ValueError):
             raise _BadEntryError("its content is said to be base64, and is not") from None
-    return text.encode("utf-8", "surrogatepass")
+    body, half.is_repaired = in_bytes(text, half.get("content-type") or _text(content, "mimeType"), sizes)
+    return body
 
 
-def _posted(request: Mapping[str, Any]) -> bytes | None:
+def _posted(half: Half, request: Mapping[str, Any]) -> bytes | None:
     """The body of a request; a form may be there as a list only."""
     data = request.get("postData")
     if not isinstance(data, dict):
         return b"" if request.get("bodySize", 0) in (0, _UNKNOWN, None) else None
-    body = _body(data)
+    body = _body(half, data, {_number(request.get("bodySize"))})
     if body is not None and (body or not data.get("params")):
         return body
     params = data.get("params")

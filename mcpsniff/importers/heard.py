@@ -43,6 +43,8 @@ class Half:
 
     is_untimed: bool = False
     """True if the times of ``pieces`` are made up, as far as they matter."""
+    is_repaired: bool = False
+    """True if whoever wrote the file had decoded the body with the wrong charset."""
 
     def get(self, name: str) -> str:
         """The value of the first header ``name`` (lower case); empty if there is none."""
@@ -84,6 +86,8 @@ class Account:
     """Things in it that are no HTTP: TCP, UDP, DNS, WebSocket."""
     remarks: list[str] = field(default_factory=list)
     """What the file lacks or had changed, one sentence each."""
+    creator: str = ""
+    """The program that wrote it, with its version, as far as the file names it."""
     bad: list[str] = field(default_factory=list)
     """Places that cannot be read, and why."""
 

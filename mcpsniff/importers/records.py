@@ -114,6 +114,11 @@ def _losses(exchanges: Sequence[Heard]) -> Iterator[str]:
         )
     if uncoded := sum(bool(half.coding) for half in halves):
         yield f"{_count(uncoded, 'body is', 'bodies are')} without the compression that the wire had"
+    if repaired := sum(half.is_repaired for half in halves):
+        yield (
+            f"the file has {_count(repaired, 'body', 'bodies')} in UTF-8 as if it were Latin-1 or windows-1252, so that"
+            " other characters than ASCII were wrong: they are put right here"
+        )
     if untimed := sum(half.is_untimed for half in halves):
         yield (
             f"the file does not tell when the events of {_count(untimed, 'stream', 'streams')} came: each stands at the"

@@ -212,3 +212,75 @@ def test_what_a_strict_reader_refuses_is_read(odd: str) -> None:
 def test_what_is_nested_too_deep_is_said_to_be() -> None:
     with pytest.raises(ImportFileError, match="nested too deep"):
         list(read_har(b'{"log":{"entries":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", Account()))
+
+
+STREAM = "text/event-stream"
+DATA = "data: done ☃ 你好\n\n"
+AS_LATIN_1 = DATA.encode().decode("latin-1")
+AS_WINDOWS = "".join(
+    char.encode("latin-1").decode("cp1252", "ignore") or char for char in AS_LATIN_1
+)  # bytes that it does not have stay as they are, as in browsers
+
+
+def answered(text: str, kind: str = STREAM, /, **content: Any) -> dict[str, Any]:
+    headers = [{"name": "content-type", "value": kind}]
+    return changed(
+        response={**ENTRY["response"], "headers": headers, "content": {"mimeType": kind, "text": text, **content}}
+    )
+
+
+@pytest.mark.parametrize("text", [AS_LATIN_1, AS_WINDOWS])
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        (STREAM, {"size": len(DATA.encode())}),
+        (f"{STREAM}; charset=iso-8859-1", {}),
+        ("Application/JSON", {"size": 7}),
+        ("application/problem+json", {"size": 7, "compression": len(DATA.encode()) - 7}),
+    ],
+)
+def test_utf_8_that_was_decoded_with_a_wrong_charset_is_put_right(text: str, kind: str, sizes: dict[str, int]) -> None:
+    assert text != DATA
+    [heard], _ = read(answered(text, kind, **sizes))
+    assert heard.response is not None
+    assert (heard.response.body, heard.response.is_repaired) == (DATA.encode(), True)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "sizes"),
+    [
+        (DATA, STREAM, {}),
+        ("data: é\n\n", STREAM, {"size": 10}),
+        ("data: plain\n\n", STREAM, {}),
+        (AS_LATIN_1 + "☃", STREAM, {}),
+        (AS_LATIN_1, "text/plain", {}),
+        (AS_LATIN_1, STREAM, {"size": len(AS_LATIN_1.encode())}),
+    ],
+)
+def test_a_text_that_is_right_or_may_be_stays(text: str, kind: str, sizes: dict[str, int]) -> None:
+    [heard], _ = read(answered(text, kind, **sizes))
+    assert heard.response is not None
+    assert (heard.response.body, heard.response.is_repaired) == (text.encode(), False)
+
+
+def test_a_request_is_put_right_too_and_bytes_that_were_no_utf_8_are_bytes_again() -> None:
+    posted = {"mimeType": "application/json", "text": '{"a":"â\x98\x83"}'}
+    entry = answered("data: \udcff\n\n")
+    entry["request"] = {**ENTRY["request"], "postData": posted, "bodySize": 11}
+    [heard], _ = read(entry)
+    assert heard.response is not None
+    assert (heard.request.body, heard.response.body) == ('{"a":"☃"}'.encode(), b"data: \xff\n\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "others", "body"),
+    [("GET", [DATA], b""), ("GET", [], None), ("GET", [""], None), ("POST", [DATA], None)],
+)
+def test_an_empty_stream_of_a_get_is_empty_where_others_have_bodies(
+    method: str, others: list[str], body: bytes | None
+) -> None:
+    entry = answered("", size=0)
+    entry["request"] = {**ENTRY["request"], "method": method}
+    heard, _ = read(*map(answered, others), entry)
+    assert heard[-1].response is not None
+    assert heard[-1].response.body == body

@@ -113,6 +113,20 @@ def test_a_body_that_was_streamed_is_admitted_and_nobody_is_blamed(
     assert "the file that was imported does not have them" in findings[0].text
 
 
+def test_a_stream_that_mitmproxy_wrote_as_latin_1_is_put_right_and_that_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "done ☃ 你好"
+    body = f"data: {json.dumps({'jsonrpc': '2.0', 'id': 2, 'result': {'x': text}}, ensure_ascii=False)}\n\n".encode()
+    flows = [*session(), flow(5, said(id=2, method="tools/call"), body, kind="text/event-stream")]
+    assert run(["import", as_file(folder, "har", flows)]) == 0
+    told = "the file has 1 body in UTF-8 as if it were Latin-1 or windows-1252"
+    assert capsys.readouterr().err.count(told) == 1
+    assert text in Path(imported(folder)).read_text(encoding="utf-8")
+    comments = [one.body["text"] for one in open_capture(imported(folder)).records() if one.kind == "comment"]
+    assert [one.startswith(told) for one in comments].count(True) == 1
+
+
 def test_a_response_that_broke_off_says_who_did_it(folder: Path) -> None:
     flows = session()
     flows[3] = broken_by(flows[3], "server disconnected")
