@@ -92,8 +92,8 @@ def decode_header(line: bytes) -> tuple[Header, list[str]]:
 def decode_row(row: object, notes: list[str]) -> Record | None:
     """Return the record that a decoded line holds, or None for a kind that this version does not know.
 
-    Optional members of a wrong type are dropped and named in ``notes``. ``t`` is checked for its type only. Raises
-    MalformedError when the rest does not fit.
+    Optional members of a wrong type are dropped and named in ``notes``. ``t`` and ``at`` are checked for their type
+    only. Raises MalformedError when the rest does not fit.
     """
     if not isinstance(row, list) or len(row) < 2 or not isinstance(row[1], str):
         raise MalformedError("it is not a record")
@@ -107,7 +107,8 @@ def decode_row(row: object, notes: list[str]) -> Record | None:
         raise MalformedError("its time is not an integer")
     if not _is_count(channel) and not (channel is None and kind == COMMENT):
         raise MalformedError("its channel is not a channel number")
-    return Record(t, kind, channel, decode_data(body) if kind == CHUNK else _decode_body(kind, body, notes))
+    at = row[4] if len(row) > 4 and type(row[4]) is int else None
+    return Record(t, kind, channel, decode_data(body) if kind == CHUNK else _decode_body(kind, body, notes), at)
 
 
 def load(line: bytes) -> Any:

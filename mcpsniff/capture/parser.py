@@ -165,7 +165,7 @@ class PartParser:
                         and type(channel) is int
                         and channel >= 0
                     ):
-                        append(new(Record, (t, CHUNK, channel, body.encode())))
+                        append(new(Record, (t, CHUNK, channel, body.encode(), None)))
                         last = t
                         offset += len(line) + 1
                         continue
@@ -192,6 +192,9 @@ class PartParser:
         if not self.t <= record.t <= LATEST:
             notes.append(f"its time {record.t} is out of order, taken as {self.t}")
             record = record._replace(t=self.t)
+        if record.at is not None and not 0 <= record.at <= record.t:
+            notes.append(f"its earlier time {record.at} is none, passed over")
+            record = record._replace(at=None)
         for note in notes:
             self._report(self._damage(note))
         self.t = record.t

@@ -1,6 +1,7 @@
 """The records of a capture file (``*.mcpcap``), as they travel between recorder, writer, reader and decoder.
 
 A capture is newline-delimited JSON: a header object, then one record per line as ``[t, kind, channel, body]``.
+Where t is later than the truth, this follows as a fifth element.
 docs/capture-format.md is the reference; the names here are the ones used there.
 """
 
@@ -139,13 +140,15 @@ class Record(NamedTuple):
     """One line of a capture.
 
     ``t`` is in microseconds since the header's ``started``. ``channel`` is an integer, or None for a comment on the
-    whole capture. ``body`` is ``bytes`` for a chunk and a ``dict`` for every other kind.
+    whole capture. ``body`` is ``bytes`` for a chunk and a ``dict`` for every other kind. ``at`` is when it was, if that
+    was before ``t``: `t` never decreases in a capture, and what is held back for a while is written later.
     """
 
     t: int
     kind: str
     channel: int | None
     body: Any
+    at: int | None = None
 
 
 class Header(NamedTuple):

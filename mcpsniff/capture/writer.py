@@ -59,11 +59,11 @@ from json.encoder import encode_basestring
 from typing import Any, Final
 
 from mcpsniff.capture.ceiling import Ceiling
-from mcpsniff.capture.records import CHUNK, CLOSE, FORMAT_VERSION, OPEN
+from mcpsniff.capture.records import CHUNK, CLOSE, FORMAT_VERSION, OPEN, Record
 from mcpsniff.capture.store import new_part_file
 from mcpsniff.errors import CaptureError
 
-type Entry = tuple[int, str, int | None, Any]
+type Entry = tuple[int, str, int | None, Any] | Record
 """A `Record` or a plain tuple of its fields."""
 
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -156,7 +156,7 @@ class CaptureWriter:
 
         Fewer than given means that the disk refused: `failure` says why. The file then ends with a whole record, or
         (where it cannot be shortened) with a cut one, which the next `append` ends with a newline. A record whose t
-        is smaller than that before it gets the larger one.
+        is smaller than that before it gets the larger one, and its own as ``at``.
         """
         self.failure = None
         before = self._last_t
@@ -208,16 +208,18 @@ class CaptureWriter:
 
     def _encode(self, record: Entry) -> bytes:
         """Return the line of a record."""
-        t, kind, channel, body = record
-        t = max(t, self._last_t)
+        t, kind, channel, body, *late = record
+        late = [at for at in late if at is not None]
+        if t < self._last_t:
+            t, late = self._last_t, late or [t]
         self._last_t = t
         if kind != CHUNK:
-            return _dumps([t, kind, channel, body])
+            return _dumps([t, kind, channel, body, *late])
         try:
             text = body.decode()
         except UnicodeDecodeError:
-            return _dumps([t, kind, channel, {"b64": b2a_base64(body, newline=False).decode("ascii")}])
-        return self._chunk_line(t, channel, text)
+            return _dumps([t, kind, channel, {"b64": b2a_base64(body, newline=False).decode("ascii")}, *late])
+        return _dumps([t, kind, channel, text, *late]) if late else self._chunk_line(t, channel, text)
 
     def _put(self, records: Sequence[Entry], heads: list[bytes], lines: list[bytes]) -> int:
         """Write the lines of ``records`` after those of ``heads``; return how many records are in the file."""
@@ -268,7 +270,7 @@ class CaptureWriter:
 
     def _track(self, record: Entry) -> None:
         """Keep what the header of the next part must tell about the open channels."""
-        _, kind, channel, body = record
+        kind, channel, body = record[1:4]
         if channel is None:
             return
         if kind == OPEN:

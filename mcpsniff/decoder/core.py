@@ -70,6 +70,8 @@ class Decoder:
         if self._early:
             out, self._early = self._early + out, []
         self._t = record.t
+        if record.at is not None:  # written late: what it tells was then, and deadlines that passed since have passed
+            record = record._replace(t=record.at)
         number = record.channel
         if record.kind == CHUNK:
             channel = self._channels.get(number) if number is not None else None

@@ -213,6 +213,8 @@ def test_time_runs_on_over_parts_and_never_back(tmp_path: Path) -> None:
 
 
 BAD_LINES = [
+    (b'[9,"chunk",0,"x",10]', "its earlier time 10 is none, passed over", True),
+    (b'[9,"chunk",0,"x",-1]', "its earlier time -1 is none, passed over", True),
     (b'[-5,"chunk",0,"x"]', "its time -5 is out of order, taken as 7", True),
     (b'[3,"chunk",0,"x"]', "its time 3 is out of order, taken as 7", True),
     (b'[99999999999999999,"chunk",0,"x"]', "its time 99999999999999999 is out of order, taken as 7", True),

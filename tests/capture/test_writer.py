@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from mcpsniff.capture.ceiling import Ceiling
+from mcpsniff.capture.reader import open_capture
+from mcpsniff.capture.records import CHUNK, Record
 from mcpsniff.capture.store import new_part_file
 from mcpsniff.capture.writer import CaptureWriter, _chunk_line, _fast_chunk_line, new_run_id, rfc3339
 from mcpsniff.errors import CaptureError
@@ -69,10 +71,18 @@ def test_a_header_then_one_line_per_record(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8").startswith('{"mcpcap":1,"run":"R","part":1,')
 
 
-def test_time_never_goes_back(tmp_path: Path) -> None:
+def test_time_never_goes_back_and_what_is_late_tells_its_own(tmp_path: Path) -> None:
     path = tmp_path / "a.mcpcap"
-    new_writer(path).append([(9, "chunk", 0, b"a"), (7, "chunk", 1, b"b"), (10, "chunk", 0, b"c")])
-    assert [line[0] for line in lines(path)[1:]] == [9, 9, 10]
+    late = [(7, "chunk", 1, b"b"), (8, "chunk", 1, b"\xff"), (8, "close", 1, {"how": "eof"})]
+    writer = new_writer(path)
+    writer.append([(9, "chunk", 0, b"a"), *late])
+    writer.append([(10, "chunk", 0, b"c"), Record(9, CHUNK, 0, b"d", 4)])
+    assert [line[0] for line in lines(path)[1:]] == [9, 9, 9, 9, 10, 10]
+    records = list(open_capture(str(path)).records())
+    assert [(record.t, record.at) for record in records] == [(9, None), (9, 7), (9, 8), (9, 8), (10, None), (10, 4)]
+    again = tmp_path / "b.mcpcap"
+    new_writer(again).append(records)
+    assert again.read_bytes() == path.read_bytes()
 
 
 def test_words_that_are_not_unicode_do_not_stop_the_recording(tmp_path: Path) -> None:
@@ -160,7 +170,7 @@ def test_b106_reopening_starts_on_a_new_line(tmp_path: Path, tail: bytes, t: int
     assert writer.append([(3, "comment", None, {"text": "t", "by": "b"})]) == 1
     writer.close()
     added = path.read_bytes()[len(before) :]
-    assert added == (b"\n" if tail else b"") + b'[%d,"comment",null,{"text":"t","by":"b"}]\n' % t
+    assert added == (b"\n" if tail else b"") + b'[%d,"comment",null,{"text":"t","by":"b"},3]\n' % t
 
 
 def test_reopening_an_empty_file_a_link_or_nothing_is_refused(tmp_path: Path) -> None:

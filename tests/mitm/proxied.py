@@ -69,7 +69,7 @@ class Proxy:
 
     @property
     def records(self) -> list[Any]:
-        return [json.loads(line) for line in self.file.read_text().splitlines()[1:]]
+        return [json.loads(line)[:4] for line in self.file.read_text().splitlines()[1:]]
 
     @property
     def heads(self) -> list[str]:

@@ -3,16 +3,20 @@
 import json
 import socket
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
 
+from mcpsniff.capture.reader import open_capture
+from mcpsniff.protocol.http import Http
 from mcpsniff.proxy.mitm.distrust import SILENT
+from mcpsniff.transcript.session import Session
 from tests.cli.running import run
 from tests.mitm.certificates import Authority
 from tests.mitm.proxied import ASK, JSON, SAID, Proxy, home, served, serving, talk, upstream_ca
 from tests.proxy.relayed import EVENTS, Peer, Upstream, answer, chunk, post
-from tests.proxy.wrapped import wait_for
+from tests.proxy.wrapped import PATIENCE, wait_for
 
 __all__ = ["home", "upstream_ca"]
 
@@ -102,6 +106,35 @@ def test_an_event_passes_when_it_comes(tmp_path: Path) -> None:
         peer.read_until(event)
     data = [body for _, kind, channel, body in proxy.records if kind == "chunk" and channel == 1]
     assert "".join(data) == f": hi\n\n{event.decode()}"  # what came before the verdict, too
+
+
+def test_what_was_held_keeps_its_time_while_others_are_recorded(tmp_path: Path) -> None:
+    asked, others = threading.Event(), threading.Event()
+
+    def script(peer: Peer) -> None:
+        head, _ = peer.next_message()
+        if head.method == "POST":
+            peer.send(answer(SAID, JSON))
+            return
+        asked.set()
+        assert others.wait(PATIENCE)
+        peer.send(EVENTS + b"Content-Length: 39\r\n\r\nevent: endpoint\ndata: /messages?sid=1\n\n")
+
+    proxy = Proxy(tmp_path, None, [])
+    with Upstream(script) as upstream, proxy.running(), Peer(proxy.connect()) as stream, Peer(proxy.connect()) as peer:
+        place = f"http://127.0.0.1:{upstream.port}"
+        stream.send(f"GET {place}/sse HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert asked.wait(PATIENCE)
+        assert talk(peer, post(ASK, JSON, target=f"{place}/mcp")) == [SAID]
+        others.set()
+        stream.next_message()
+    assert proxy.heads == ["POST /mcp HTTP/1.1", "GET /sse HTTP/1.1"], "in the order in which they became certain"
+    events = [event for some in Session(open_capture(str(proxy.file)), "x").events() for event in some]
+    by_method = {event.exchange.method: event.exchange for event in events if isinstance(event, Http)}
+    request, stream_of = by_method["POST"], by_method["GET"]
+    assert request.t_end is not None
+    assert stream_of.t_response is not None
+    assert stream_of.t_request < request.t_request < request.t_end < stream_of.t_response
 
 
 def test_a_client_that_does_not_trust_us_is_told_of(tmp_path: Path, upstream_ca: Authority) -> None:

@@ -31,7 +31,7 @@ def streams(capture: Path) -> Iterator[tuple[bytes, bytes]]:
     with capture.open(encoding="utf-8", newline="\n") as lines:
         next(lines)
         for line in lines:
-            _, kind, channel, body = json.loads(line)
+            _, kind, channel, body = json.loads(line)[:4]
             if kind == "open":
                 where[channel] = (body["conn"], body["dir"])
                 sides.setdefault(body["conn"], {"c2s": b"", "s2c": b""})

@@ -161,7 +161,7 @@ def messages(capture: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     with capture.open(encoding="utf-8", newline="\n") as lines:
         next(lines)
         for line in lines:
-            _, kind, channel, body = json.loads(line)
+            _, kind, channel, body = json.loads(line)[:4]
             if kind == "open":
                 kinds[channel], data[channel] = body["kind"], b""
             elif kind == "chunk":
