@@ -89,7 +89,9 @@ def test_the_host_is_kept_for_this_machine_or_written_anew(tmp_path: Path) -> No
         (post(PING, "X: a\rb", host="127.0.0.1:{port}"), 400, "another server may read this request differently"),
         (b"\x16\x03\x01\x02\x00\x01\x00", 400, "TLS, not HTTP"),
         (b"GET /\r\n\r\n", 400, "cannot be read as HTTP/1.1"),
-        (b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n", 400, "cannot be read as HTTP/1.1"),
+        (b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 5ecret\r\n\r\n", 400, "(invalid content-length header)"),
+        (b"GET / HTTP/1.1\r\nHost: h\r\nBearer 5ecret\r\n\r\n", 400, "(Invalid header line, line 3 of its head)"),
+        (b"GET /?key=5ecret\r\n\r\n", 400, "(Bad HTTP request line, line 1 of its head)"),
     ],
 )
 def test_what_must_not_pass_is_answered_by_us(tmp_path: Path, request_: bytes, status: int, why: str) -> None:
@@ -102,6 +104,8 @@ def test_what_must_not_pass_is_answered_by_us(tmp_path: Path, request_: bytes, s
         capture = it.relay.capture()
     assert (head.status, (head.get("server") or "").split("/")[0]) == (status, "mcpsniff")
     assert why in body.decode()
+    assert "5ecret" not in body.decode()
+    assert not [what for _, kind, _, what in capture.records if kind == "comment" and "5ecret" in what["text"]]
     assert heads == []
     if status == 403:
         (rewrite,) = [what for _, kind, _, what in capture.records if kind == "rewrite"]

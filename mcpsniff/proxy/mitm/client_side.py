@@ -34,6 +34,7 @@ from mcpsniff.proxy.answers import Answer, no_http
 from mcpsniff.proxy.ends import PATIENCE
 from mcpsniff.proxy.mitm.desk import as_response
 from mcpsniff.proxy.mitm.framing import body_reader, with_trailers
+from mcpsniff.proxy.mitm.words import flaw
 
 LONGEST_HEAD: Final = 1 << 20
 """Bytes of a head, beyond which it is taken for something else."""
@@ -95,7 +96,8 @@ class ClientSide(Http1Server):
             size = http1.expected_http_body_size(request)
             self._desk.screen(self.context.client.sockname[:2], request, self.buf.head)
         except ValueError as error:
-            yield from self._turn_away(f"what the client sends cannot be read as HTTP/1.1 ({error})")
+            what = flaw(str(error), map(bytes, lines))
+            yield from self._turn_away(f"what the client sends cannot be read as HTTP/1.1 ({what})")
             return
         self.request, self._has_body = request, True
         self.body_reader = body_reader(size)

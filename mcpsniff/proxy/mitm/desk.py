@@ -10,7 +10,7 @@ from mcpsniff.proxy.address import Upstream
 from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.mitm.handshakes import Handshakes
 from mcpsniff.proxy.mitm.tap import Tap
-from mcpsniff.proxy.mitm.words import not_connected
+from mcpsniff.proxy.mitm.words import flaw, not_connected
 from mcpsniff.wire.http1 import Http1Splitter
 from mcpsniff.wire.http1_parts import Head
 
@@ -58,12 +58,12 @@ def explain(flow: HTTPFlow, upstream: Upstream, handshakes: Handshakes) -> Answe
     told = "" if flow.error is None else flow.error.msg
     if _SMUGGLED in told:
         whose = "request" if "from client" in told else "response"
-        what = told.removeprefix("Received ").partition(" from ")[0]
+        what = flaw(told.removeprefix("Received ").partition(" from ")[0])
         return Answer(400 if whose == "request" else 502, f"the {whose} may be read differently: {what}")
     if flow.response is not None or not flow.client_conn.state & ConnectionState.CAN_READ:
         return None
     if told.startswith(_UNREADABLE):
-        return Answer(502, f"what {upstream.origin} says is no HTTP: {told.removeprefix(_UNREADABLE)}")
+        return Answer(502, f"what {upstream.origin} says is no HTTP: {flaw(told.removeprefix(_UNREADABLE))}")
     failure = handshakes.failure(flow)
     if failure is not None:
         return failure.answer(upstream, flow.request.path.partition("?")[0])

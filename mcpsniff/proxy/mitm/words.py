@@ -5,6 +5,7 @@ Each answer ends with one sentence of advice, which `mcpsniff show` gives as the
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from mcpsniff.proxy.address import Upstream, authority
@@ -17,11 +18,32 @@ _ERRNO: Final = re.compile(r"\[Errno -?\d+\] ")
 _SELF_SIGNED: Final = "self-signed certificate"
 _OTHER_NAME: Final = ("hostname mismatch", "IP address mismatch")
 _EXPIRED: Final = "certificate has expired"
+_PLAINLY: Final = {
+    "unable to get local issuer certificate": "no CA that mcpsniff knows has issued it",
+    "unable to get issuer certificate": "no CA that mcpsniff knows has issued it",
+    "self-signed certificate in certificate chain": "it is that of a CA which mcpsniff does not know",
+    "unable to verify the first certificate": "no CA that mcpsniff knows has issued it, and the server names none",
+    "self-signed certificate": "it is signed by itself, not by a CA that mcpsniff knows",
+    "hostname mismatch": "it is for other names",
+    "IP address mismatch": "it is for other addresses",
+}
+"""What OpenSSL's reasons mean; the others are plain."""
 _PLAIN: Final = "does not speak TLS"
 _VERSION: Final = ("cannot agree on a TLS version", "unsupported protocol", "alert protocol version")
 CLOSED: Final = "connection closed"
+_QUOTE: Final = re.compile(r":? *\[?b?['\"]")
+"""What stands before bytes of a head that mitmproxy quotes."""
 _REASON: Final = re.compile(r"OpenSSL Error\(.*'([^']+)'\)\]\)", re.DOTALL)
 """The last of OpenSSL's reasons, as mitmproxy quotes them."""
+
+
+def flaw(told: str, lines: Iterable[bytes] = ()) -> str:
+    """Return what mitmproxy says is wrong with a head, without what it quotes of it: that may be a secret.
+
+    In its place it is said which of ``lines`` it is, if one of them is quoted whole.
+    """
+    place = next((f", line {n} of its head" for n, line in enumerate(lines, 1) if told.endswith(f": {line!r}")), "")
+    return f"{_QUOTE.split(told, maxsplit=1)[0]}{place}"
 
 
 def not_connected(upstream: Upstream, told: str) -> Answer:
@@ -34,7 +56,7 @@ def not_trusted(upstream: Upstream, refusal: Refusal) -> Answer:
     """Return the answer for an upstream whose certificate was refused."""
     return Answer(
         502,
-        f"the upstream {upstream.origin} is not trusted: {refusal}. {advice(refusal)}",
+        f"the upstream {upstream.origin} is not trusted: {refusal.which}: {plainly(refusal.why)}. {advice(refusal)}",
         upstream=upstream.origin,
         certificate={"subject": refusal.subject, "issuer": refusal.issuer, "why": refusal.why},
     )
@@ -72,5 +94,10 @@ def advice(refusal: Refusal) -> str:
         return "Use a name that is in the certificate, or trust it nevertheless with --insecure."
     if refusal.why == _EXPIRED:
         return "Renew it, or trust it nevertheless with --insecure."
-    what = "this certificate" if refusal.why == _SELF_SIGNED else f"that of its CA ({refusal.issuer})"
-    return f"Pass --upstream-ca FILE with {what} to trust it, or --insecure to trust any."
+    what = "this certificate" if refusal.why == _SELF_SIGNED else f"the certificate of that CA ({refusal.issuer})"
+    return f"Pass --upstream-ca FILE, a file that holds {what}, or --insecure to trust any certificate."
+
+
+def plainly(why: str) -> str:
+    """Return what OpenSSL's reason means, followed by its own words."""
+    return f"{_PLAINLY[why]} ({why})" if why in _PLAINLY else why
