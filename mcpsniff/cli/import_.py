@@ -1,14 +1,17 @@
 """`mcpsniff import`: MCP over HTTP that another program has kept, as a capture."""
 
 import os
+import shlex
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import batched
 from typing import Final
 
 import click
 
 from mcpsniff import __version__
+from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.salt import store_salt
 from mcpsniff.capture.store import new_capture_file, safe_label
@@ -19,6 +22,8 @@ from mcpsniff.importers import Account, read_exchanges
 from mcpsniff.importers.chosen import mcp_of
 from mcpsniff.importers.records import Entry, Imported, records_of
 from mcpsniff.proxy.mask import Masker
+from mcpsniff.proxy.mask_told import without_secrets
+from mcpsniff.proxy.recording import LARGEST, transcript_path, write_transcript
 from mcpsniff.transcript.units import count
 
 NOTHING: Final = 1
@@ -44,6 +49,7 @@ SLICE: Final = 64
     help="Take every HTTP exchange. Otherwise only MCP, and OAuth that belongs to it.",
 )
 @click.option("--keep-secrets", is_flag=True, help="Take secrets over as they are; otherwise they are masked.")
+@click.option("--no-transcript", is_flag=True, help="Do not write a Markdown transcript beside the capture.")
 @click.option("--quiet", is_flag=True, help="Say only what cannot be read.")
 def command(
     *,
@@ -53,6 +59,7 @@ def command(
     label: str | None,
     everything: bool,
     keep_secrets: bool,
+    no_transcript: bool,
     quiet: bool,
 ) -> int:
     """Make a capture of the MCP over HTTP that another program has kept.
@@ -66,7 +73,7 @@ def command(
     kind, exchanges = read_exchanges(file, account)
     chosen = exchanges if everything else mcp_of(exchanges)
     for bad in account.bad:
-        note(f"{shown(file)}: {shown(bad)}")
+        note(f"{shown(file)}: {shown(without_secrets(bad))}")
     failed = CaptureError.exit_status if account.bad else 0
     if not chosen:
         said = f"{shown(file)}, {kind}, has {count(len(exchanges), 'HTTP exchange')}, none of them MCP"
@@ -76,30 +83,64 @@ def command(
     imported = records_of(chosen, account)
     if label is None:
         label = os.path.basename(file).rpartition(".")[0] or os.path.basename(file)
-    path = _write(imported, file, output, directory, safe_label(label), keep_secrets=keep_secrets)
+    label = safe_label(label)
+    facts = {"label": label, "imported": os.path.abspath(file), "kept_by": account.creator}
+    path = _write(imported, output, directory, facts, keep_secrets=keep_secrets)
     if not quiet:
         if account.others:
             others = count(account.others, "entry", "entries")
             note(f"{others} left out: tunnels, WebSocket and what else is no HTTP exchange")
         for remark in account.remarks:
-            note(shown(remark))
+            note(shown(without_secrets(remark)))
         of_all = "" if len(chosen) == len(exchanges) else f" of {len(exchanges):,}"
         click.echo(f"{count(len(chosen), 'HTTP exchange')}{of_all} from {shown(file)}: {shown(path)}")
+    if not no_transcript:
+        _transcribe(path, quiet=quiet)
+    if not quiet:
+        note(f"to look at it: mcpsniff show {shlex.quote(_name_of(path, label))}")
     return failed
 
 
+def _transcribe(path: str, *, quiet: bool) -> None:
+    """Have the transcript written as at the end of a session, and wait for it; Ctrl-C ends the waiting only."""
+    size = os.path.getsize(path)
+    if size > LARGEST:
+        note(f"no transcript of {size:,} bytes: mcpsniff show --format markdown -o FILE writes one")
+        return
+    process = write_transcript(path)
+    if process is None:
+        return
+    target = shown(transcript_path(path))
+    try:
+        _, status = os.waitpid(process, 0)
+    except KeyboardInterrupt:
+        note(f"the transcript is still being written, to {target}")
+        return
+    if status:
+        note(f"no transcript: writing {target} failed")
+    elif not quiet:
+        note(f"transcript in {target}")
+
+
+def _name_of(path: str, label: str) -> str:
+    """The shortest name by which `mcpsniff show` finds the capture: it may have begun before others with its label."""
+    with suppress(CaptureError):
+        if os.path.samefile(find(label).path, path):
+            return label
+    return path
+
+
 def _write(
-    imported: Imported, file: str, output: str | None, directory: str | None, label: str, *, keep_secrets: bool
+    imported: Imported, output: str | None, directory: str | None, facts: dict[str, str], *, keep_secrets: bool
 ) -> str:
-    """Write the capture; return where it is. Raises CaptureError."""
-    started = imported.started * 1000
-    descriptor, path = new_capture_file(directory, output, label, (), warn=note, now=imported.started / 1_000_000)
+    """Write the capture, with ``facts`` in its header; return where it is. Raises CaptureError."""
+    started, began = imported.started * 1000, imported.started / 1_000_000
+    descriptor, path = new_capture_file(directory, output, facts["label"], (), warn=note, now=began)
     header = {
         "run": new_run_id(time.time_ns() // 1_000_000),
         "started": rfc3339(started),
         "transport": "forward",
-        "label": label,
-        "imported": os.path.abspath(file),
+        **{name: fact for name, fact in facts.items() if fact},
         "by": f"mcpsniff {__version__}",
     }
     writer = CaptureWriter(descriptor, path, header)

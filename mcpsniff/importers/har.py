@@ -15,6 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import orjson
 
+from mcpsniff.capture.urls import named_url
 from mcpsniff.importers.har_text import in_bytes
 from mcpsniff.importers.heard import (
     CLIENT,
@@ -115,8 +116,8 @@ def _heard(entry: Mapping[str, Any], place: str, account: Account, *, keeps_stre
     try:
         url = urlsplit(address)
         host, port = url.hostname or "", url.port
-    except ValueError as error:
-        raise _BadEntryError(f'"url": {error}') from None
+    except ValueError:  # whose text quotes parts of it
+        raise _BadEntryError('"url" has a host or port that cannot be read') from None
     scheme = {"ws": "websocket", "wss": "websocket"}.get(url.scheme, url.scheme)
     began, sent, answered, ended = _times(entry)
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -182,10 +183,10 @@ def _may_be_empty(half: Half) -> bool:
 
 
 def _entry_name(entry: Mapping[str, Any]) -> str:
-    """The method and URL of an entry, for a remark."""
+    """The method and URL of an entry, for a remark, which is told on the terminal, too."""
     request = entry.get("request")
     request = request if isinstance(request, dict) else {}
-    return f"{_text(request, 'method')} {_text(request, 'url').partition('?')[0]}"[:200]
+    return f"{_text(request, 'method')} {named_url(_text(request, 'url'))}"
 
 
 def _media_type(text: str) -> str:

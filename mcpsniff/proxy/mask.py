@@ -14,7 +14,7 @@ from typing import Any, Final
 from mcpsniff.proxy.mask_head import HeadScanner
 from mcpsniff.proxy.mask_http import ChannelMask, ConnectionMask, ConnectionSide, Entry, Salt
 from mcpsniff.proxy.mask_marks import Marks
-from mcpsniff.proxy.mask_told import told_without_lines
+from mcpsniff.proxy.mask_told import told_without_secrets
 from mcpsniff.wire.frames import Span
 from mcpsniff.wire.http1 import Head
 
@@ -59,7 +59,7 @@ class Masker:
         if kind == "open" and channel is not None:
             return [(t, kind, channel, self._open(channel, body))]
         if kind in _TOLD:
-            entry = (t, kind, channel, told_without_lines(body, _TOLD[kind]))
+            entry = (t, kind, channel, told_without_secrets(body, _TOLD[kind], lines_only=kind == "rewrite"))
         if channel in self._failed:
             return self._left_out(entry)
         mask = self._channels.get(channel) if channel is not None else None

@@ -2,21 +2,26 @@
 
 import json
 import os
+import re
+import shlex
 import stat
 from pathlib import Path
 
 import pytest
 from mitmproxy.addons.savehar import SaveHar
 from mitmproxy.io import tnetstring
+from mitmproxy.version import VERSION
 
 from mcpsniff.capture.reader import open_capture
 from mcpsniff.cli.main import run
+from mcpsniff.proxy.recording import write_transcript
 from tests.importers.talk import SECRET, SESSION, broken_by, decoded, flow, flow_file, page, said, session
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MCPSNIFF_DIR", str(tmp_path / "captures"))
+    monkeypatch.setattr("mcpsniff.cli.import_.write_transcript", lambda _path: None)
     return tmp_path
 
 
@@ -74,6 +79,43 @@ def test_times_name_label_and_mode_are_those_of_the_session(folder: Path, kind: 
     assert [one.t for one in records if one.kind == "open" and one.body["dir"] == "c2s"] == [
         0, 1_000_000, 2_000_000, 3_000_000, 4_000_000,
     ]  # fmt: skip
+
+
+def test_at_the_end_there_is_a_transcript_that_says_where_it_is_from_and_a_word_on_how_to_look_at_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mcpsniff.cli.import_.write_transcript", write_transcript)
+    source = as_file(folder, "har", session())
+    assert run(["import", source]) == 0
+    path = imported(folder)
+    target = path.removesuffix(".mcpcap") + ".md"
+    said_of_it = capsys.readouterr().err
+    assert f"transcript in {target}\n" in said_of_it
+    assert said_of_it.endswith("to look at it: mcpsniff show seen\n")
+    text = Path(target).read_text(encoding="utf-8")
+    assert f"- **imported:** `{source}`\n- **kept by:** `mitmproxy {VERSION}`\n" in text
+    assert "- **transport:** `http`" in text
+
+
+def test_without_a_transcript_there_is_none_and_elsewhere_it_is_named_by_its_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mcpsniff.cli.import_.write_transcript", write_transcript)
+    source, target = as_file(folder, "flows", session()), folder / "it's.mcpcap"
+    assert run(["import", source, "--no-transcript", "-o", str(target)]) == 0
+    assert capsys.readouterr().err.endswith(f"to look at it: mcpsniff show {shlex.quote(str(target))}\n")
+    assert not list(folder.rglob("*.md"))
+    assert open_capture(str(target)).header.kept_by == "mitmproxy"
+
+
+def test_a_later_capture_with_the_same_label_does_not_stand_in_the_way(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later, earlier = as_file(folder, "har", [*session()][1:]), as_file(folder, "flows", session())
+    assert run(["import", later, "--label", "x"]) == 0
+    assert capsys.readouterr().err.endswith("mcpsniff show x\n")
+    assert run(["import", earlier, "--label", "x"]) == 0
+    assert re.search(r"mcpsniff show /.*/captures/x-20260921T141320.000Z-\d+\.mcpcap\n$", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("kind", ["flows", "har"])
@@ -277,3 +319,26 @@ def test_a_har_file_of_powershell_and_its_times_of_any_age_are_read(
         assert run(["import", str(path), "-o", str(output)]) == (0 if is_read else 3)
         assert ('entry 1 cannot be read: "startedDateTime" is no time' in capsys.readouterr().err) == (not is_read)
         assert len(decoded(str(output))[0]) == (7 if is_read else 5)
+
+
+def test_no_url_and_no_error_tells_a_secret(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = [{"time": 1_800_000_000, "eventName": "message", "data": '{"jsonrpc":"2.0","id":1,"result":{}}'}]
+    head = {"startedDateTime": "2026-01-01T00:00:00Z", "time": 1}
+    response = {"status": 200, "headers": [{"name": "Content-Type", "value": "text/event-stream"}], "content": {}}
+    post = {"mimeType": "application/json", "text": '{"jsonrpc":"2.0","id":1,"method":"ping"}'}
+    ask = {"method": "POST", "url": "https://usr:S3CRET@h/mcp#access_token=S3CRET", "postData": post}
+    told = "net::ERR https://h/cb?code=S3CRET Authorization: Bearer S3CRET"
+    entries = [
+        {**head, "request": ask, "response": response, "_eventSourceMessages": events},
+        {**head, "request": ask, "response": response, "_error": told},
+        {**head, "request": {**ask, "url": "https://usr:S3CRET/@h/mcp"}, "response": response},
+    ]
+    path = folder / "a.har"
+    path.write_text(json.dumps({"log": {"version": "1.2", "entries": entries}}))
+    assert run(["import", str(path)]) == 3
+    said = capsys.readouterr()
+    assert "the event stream of POST https://h/mcp is put together" in said.err
+    assert "entry 3 cannot be read" in said.err
+    captured = Path(imported(folder)).read_text()
+    assert "net::ERR https://h/cb?code=****** Authorization: Bearer ******" in captured
+    assert "S3CRET" not in captured + said.out + said.err
