@@ -128,6 +128,8 @@ HEADER_FIELDS: Final = (
     Field("cwd", "text", True, "the folder it ran in"),
     Field("upstream", "text", True, "the URL of the server that was recorded; secrets in its query are masked"),
     Field("listen", "text", True, "the URL at which its clients reached it through mcpsniff"),
+    Field("imported", "text", True, "the file of another program that the capture was made from"),
+    Field("kept_by", "text", True, "the program that had written that file, with its version if the file has it"),
     Field("by", "text", True, "program and version that wrote the capture"),
     Field(
         "channels", "object", True, "part 2 and later: body of `open` and `offset` of each channel open at its start"
@@ -165,6 +167,8 @@ class Header(NamedTuple):
     by: str | None = None
     upstream: str | None = None
     listen: str | None = None
+    imported: str | None = None
+    kept_by: str | None = None
     channels: dict[str, Any] | None = None
     """Part 2 and later: for each open channel its ``open`` body and ``offset``, for readers that lost early parts."""
     extra: dict[str, Any] | None = None

@@ -26,6 +26,7 @@ def read_flows(file: BinaryIO, size: int, account: Account) -> Iterator[Heard]:
     A flow that cannot be read is passed over, unless it is not known where the next one begins: ``account.bad`` names
     it and the byte at which it begins.
     """
+    account.creator = "mitmproxy"
     bounded = _Bounded(file, size)
     flows = _flows(bounded)
     for number in count(1):

@@ -61,9 +61,14 @@ def head(
 
 
 def _transport(header: Header, talks: Talks | None) -> Iterator[Entry]:
+    if header.imported:
+        yield Entry("imported", header.imported, is_path=True)
+    if header.kept_by:
+        yield Entry("kept by", header.kept_by, lines=1)
     if header.transport:
         known = [] if talks is None else [_flavour(talk.conversation) for talk in talks.named.values()]
-        yield Entry("transport", header.transport, " and ".join(dict.fromkeys(filter(None, known))))
+        way = "http" if header.imported else header.transport  # how another program got hold of it is not known
+        yield Entry("transport", way, " and ".join(dict.fromkeys(filter(None, known))))
     spoken = [] if talks is None or header.upstream else talks.servers.spoken
     ends = [end for end in (header.listen, header.upstream or route(spoken)) if end]
     if ends:
