@@ -24,7 +24,7 @@ from mitmproxy.tcp import TCPFlow
 from mitmproxy.utils.asyncio_utils import install_exception_handler, set_eager_task_factory
 
 from mcpsniff.errors import UsageError
-from mcpsniff.proxy.mitm.framing import install
+from mcpsniff.proxy.mitm import framing, handling
 from mcpsniff.proxy.mitm.upstream import UpstreamTls
 
 DEBUG: Final = "MCPSNIFF_DEBUG"
@@ -82,7 +82,8 @@ class Engine:
     def start(self) -> None:
         """Begin to listen, and return when that is done. Raises UsageError if it cannot be done."""
         _silence()
-        install()
+        framing.install()
+        handling.install()
         self._thread.start()
         if not self._started.wait(START):
             raise UsageError("mitmproxy does not begin to listen")
