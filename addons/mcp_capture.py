@@ -37,6 +37,8 @@ OPTIONS = (
     ("mcp_transcript", bool, True, "Write a transcript beside the capture of MCP at the end."),
 )
 WITHOUT_BODIES = "event streams pass as they come, so %s lacks their bodies; store_streamed_bodies=true keeps them"
+LOADED = "%d exchange%s loaded, and did not pass: mcpsniff import %s makes a capture of the MCP in such a file"
+NOTHING = "no capture is left"
 logger = logging.getLogger("mcpsniff")
 
 
@@ -48,6 +50,7 @@ class McpCapture:
         self._options: dict[str, object] = {"no_transcript": True, "quiet": False}
         self._recording = Recording("forward", (), self._options)
         self._tap: Tap | None = None
+        self._guest: Guest | None = None
         self._is_running = self._has_told_of_bodies = False
 
     def load(self, loader: Loader) -> None:
@@ -60,7 +63,9 @@ class McpCapture:
         if self._tap is None:
             select = Select(Hosts(()), everything=ctx.options.mcp_all)
             self._tap = Tap(self._recording.recorder, select)
-            self.addons.append(Guest(self._tap, select))
+            self._guest = Guest(self._tap, select)
+            self.addons.append(self._guest)
+            ctx.master.addons.add(self._guest.last)
         if self._is_running:
             self._tell_of_bodies()
 
@@ -75,20 +80,25 @@ class McpCapture:
 
     def done(self) -> None:
         """Store what is left, and say where; a capture that nothing is in is removed."""
-        if self._tap is None or not self._is_running:
+        if self._guest is not None and ctx.master.addons.get(self._guest.last.name) is self._guest.last:
+            ctx.master.addons.remove(self._guest.last)
+        if self._tap is None or self._guest is None or not self._is_running:
             return
         redirect(lambda text: tell(text, at_the_end=True))
         self._tap.stop()
         if not self._tap.kept:
             self._options["no_transcript"] = True
         self._recording.finish()
+        if self._guest.loaded:
+            source = ctx.options.rfile or "FILE"
+            tell(LOADED % (self._guest.loaded, "s were" if self._guest.loaded > 1 else " was", source), at_the_end=True)
         path = self._recording.path
         if path is None or not self._recording.is_kept:
             return
         if self._tap.kept:
             tell(f"recorded in {shown(path)}", at_the_end=True)
         elif not ctx.options.mcp_output and _remove_if_empty(path):
-            tell("no MCP came through, and no capture is left", at_the_end=True)
+            tell(NOTHING if self._guest.loaded else f"no MCP came through, and {NOTHING}", at_the_end=True)
 
     def _tell_of_bodies(self) -> None:
         """Say once what mitmproxy does not keep of what streams, where somebody may count on it."""

@@ -18,7 +18,7 @@ from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import Message
 from tests.addons.stock import ADDONS, Mitmdump
 from tests.addons.talks import USUAL, Legacy, Scripted, Streamable, Talk
-from tests.importers.talk import SECRET, said
+from tests.importers.talk import SECRET, event, flow_file, said, session
 from tests.proxy.relayed import JSON, Peer, Relay, Upstream, answer, get, post
 
 
@@ -93,7 +93,19 @@ def test_what_is_no_mcp_stays_out_and_an_empty_capture_is_removed(tmp_path: Path
 
 
 OTHER_ADDON = """
-from mitmproxy import http
+from mitmproxy import ctx, http
+
+def running():
+    ctx.master.addons.add(Behind())
+
+class Behind:
+    def responseheaders(self, flow):
+        if flow.request.path == "/behind":
+            flow.response.stream = lambda data: data
+
+def requestheaders(flow):
+    if flow.request.path == "/streams":
+        flow.request.stream = True
 
 def request(flow):
     if flow.request.path == "/own":
@@ -102,44 +114,64 @@ def request(flow):
 def responseheaders(flow):
     if flow.request.path == "/streams":
         flow.response.stream = lambda data: data.upper()
+    if flow.request.path == "/wraps":
+        before = flow.response.stream
+        flow.response.stream = lambda data: before(data).upper()
+    if flow.request.path == "/holds":
+        flow.response.stream = False
 
 def response(flow):
     if flow.request.path == "/changes":
         flow.response.content = b'{"changed":1}'
 """
+OWN = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 
 
 def test_other_addons_go_on_working_and_what_they_take_away_is_admitted(tmp_path: Path) -> None:
     other = tmp_path / "other.py"
     other.write_text(OTHER_ADDON)
-    said_so = said(id=1, result={})
+    said_so, sent = said(id=1, result={}), event(id=1, result={})
 
     def serve(peer: Peer) -> None:
         while True:
-            peer.next_message()
-            peer.send(answer(said_so, JSON.decode().strip()))
+            head, _ = peer.next_message()
+            is_json = head.target in ("/streams", "/changes")
+            kind = JSON.decode() if is_json else "Content-Type: text/event-stream"
+            peer.send(answer(said_so if is_json else sent, kind.strip()))
 
     asked = said(id=1, method="tools/list")
     flows = tmp_path / "saved.flows"
+    places = ("/own", "/streams", "/wraps", "/holds", "/changes", "/behind")
     with Upstream(serve) as upstream, Mitmdump(tmp_path, upstream.url, "-s", str(other), "-w", str(flows)) as stock:
         got = []
-        for place in ("/own", "/streams", "/changes"):
+        for place in places:
             with stock.connect() as peer:
                 peer.send(post(asked, *USUAL, target=place))
                 got.append(peer.next_message()[1])
         assert stock.stop() == 0
-    assert got == [b'{"jsonrpc":"2.0","id":1,"result":{}}', said_so.upper(), b'{"changed":1}']
+    assert got == [OWN, said_so.upper(), sent.upper(), sent, b'{"changed":1}', sent]
     assert "rror" not in stock.log
     with flows.open("rb") as file:
-        assert len(list(FlowReader(file).stream())) == 3
+        assert len(list(FlowReader(file).stream())) == len(places)
     (path,) = stock.folder.glob("*.mcpcap")
     records = list(open_capture(str(path)).records())
     answers = {one.channel for one in records if one.kind == "open" and one.body["dir"] == "s2c"}
     bodies = [one.body for one in records if one.kind == "chunk" and one.channel in answers]
-    assert bodies == [b'{"jsonrpc":"2.0","id":1,"result":{}}', said_so]
+    assert bodies == [OWN, said_so, sent, sent, said_so]
+    assert [one.body for one in records if one.kind == "chunk" and one.channel not in answers] == [asked] * len(places)
     gaps = [one.body for one in records if one.kind == "gap"]
     assert gaps == [{"bytes": 0, "why": "another addon let it stream"}]
-    assert sum(one.kind == "close" for one in records) == 6
+    assert sum(one.kind == "close" for one in records) == 2 * len(places)
+
+
+def test_what_was_loaded_is_no_traffic_and_may_be_imported(tmp_path: Path) -> None:
+    flows = tmp_path / "loaded.flows"
+    flows.write_bytes(flow_file(session()))
+    with Mitmdump(tmp_path, "http://127.0.0.1:9", "-n", "-r", str(flows)) as stock:
+        assert stock.process.wait(60) == 0
+    assert f"mcpsniff: 5 exchanges were loaded, and did not pass: mcpsniff import {flows} makes a capture" in stock.log
+    assert "mcpsniff: no capture is left" in stock.log
+    assert "no MCP" not in stock.log
 
 
 def test_quiet_it_says_on_stderr_where_the_capture_is_and_what_flows_lack(tmp_path: Path) -> None:

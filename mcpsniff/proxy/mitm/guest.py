@@ -19,13 +19,21 @@ type Streamer = Callable[[bytes], Iterable[bytes] | bytes]
 
 
 class Guest:
-    """Notes with ``tap`` what passes, and lets ``select`` learn from it: an addon whose hooks do not raise."""
+    """Notes with ``tap`` what passes, and lets ``select`` learn from it: an addon whose hooks do not raise.
+
+    Its ``last`` is to be an addon behind all others, which may replace the callbacks that stood there before.
+    """
 
     def __init__(self, tap: Tap, select: Select) -> None:
+        self.last = Last(self)
+        self.loaded = self.missed = 0
+        """How many exchanges were loaded from a file, and how many bodies passed that were never given to this."""
         self._tap = tap
         self._select = select
         self._whole: dict[tuple[str, bool], Streamer] = {}
         """What is to be given each body that does not stream, by the flow's id and whether it is the request's."""
+        self._given: dict[tuple[str, bool], Given] = {}
+        """What is given each body as it streams, likewise."""
         self._answered: set[str] = set()
 
     def requestheaders(self, flow: HTTPFlow) -> None:
@@ -34,6 +42,8 @@ class Guest:
             before = flow.request.stream
             self._tap.requestheaders(flow)
             self._share(flow, flow.request, before)
+        else:
+            self.loaded += 1
 
     def request(self, flow: HTTPFlow) -> None:
         """See mitmproxy."""
@@ -62,6 +72,9 @@ class Guest:
 
     def error(self, flow: HTTPFlow) -> None:
         """See mitmproxy."""
+        for message in (flow.request, flow.response):
+            if message is not None:
+                self._look_for_loss(flow, message)
         self._tap.error(flow)
         self._forget(flow)
 
@@ -69,45 +82,105 @@ class Guest:
         """See mitmproxy."""
         self._tap.client_disconnected(client)
 
+    def again(self, flow: HTTPFlow, message: Message) -> None:
+        """See whether another addon has changed how a body streams, after this had arranged it."""
+        key = flow.id, message is flow.request
+        given, whole, now = self._given.pop(key, None), self._whole.pop(key, None), message.stream
+        tapped = whole if given is None else given.tapped
+        if tapped is None:
+            return
+        if now is given or (given is None and not now):
+            self._put(key, given, whole)
+        elif callable(now) or now:
+            if given is not None:
+                given.tapped = _passed  # if the other one calls it
+            self._put(key, Given(tapped, now if callable(now) else None), None)
+            message.stream = self._given[key]
+        else:
+            self._put(key, None, tapped)
+
+    def _put(self, key: tuple[str, bool], given: "Given | None", whole: Streamer | None) -> None:
+        if given is not None:
+            self._given[key] = given
+        elif whole is not None:
+            self._whole[key] = whole
+
     def _share(self, flow: HTTPFlow, message: Message, before: Any) -> None:
         """Let a body stream into the tap if it streams at all, else be given to it when it is whole."""
         tapped = message.stream
+        key = flow.id, message is flow.request
+        message.stream = before
         if not callable(tapped) or tapped is before:
-            message.stream = before
-        elif callable(before):
-            message.stream = _both(tapped, before)
-        elif not before and not _is_stream(flow, message):
-            message.stream = before
-            self._whole[flow.id, message is flow.request] = tapped
+            return
+        if before or _is_stream(flow, message):
+            message.stream = self._given[key] = Given(tapped, before if callable(before) else None)
+        else:
+            self._whole[key] = tapped
 
     def _note(self, flow: HTTPFlow, message: Message) -> None:
         """Give the tap a body that did not stream."""
-        is_request = message is flow.request
-        noted = self._whole.pop((flow.id, is_request), None)
+        self._look_for_loss(flow, message)
+        noted = self._whole.pop((flow.id, message is flow.request), None)
         if noted is None:
             return
         with suppress(Exception):
             if message.raw_content is None:
-                self._tap.missed(flow, "another addon let it stream", is_request=is_request)
+                self._miss(flow, message)
             elif message.raw_content:
                 noted(message.raw_content)
             noted(b"")
+
+    def _look_for_loss(self, flow: HTTPFlow, message: Message) -> None:
+        """Admit a body that was to stream into the tap, and did not."""
+        given = self._given.pop((flow.id, message is flow.request), None)
+        if given is not None and message.stream is not given:
+            self._miss(flow, message)
+
+    def _miss(self, flow: HTTPFlow, message: Message) -> None:
+        self.missed += 1
+        self._tap.missed(flow, "another addon let it stream", is_request=message is flow.request)
 
     def _forget(self, flow: HTTPFlow) -> None:
         self._answered.discard(flow.id)
         for is_request in (True, False):
             self._whole.pop((flow.id, is_request), None)
+            self._given.pop((flow.id, is_request), None)
+
+
+class Last:
+    """The hooks of a `Guest` that have to run after those of all other addons."""
+
+    name = "mcp_capture_last"
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+
+    def requestheaders(self, flow: HTTPFlow) -> None:
+        """See mitmproxy."""
+        self._guest.again(flow, flow.request)
+
+    def responseheaders(self, flow: HTTPFlow) -> None:
+        """See mitmproxy."""
+        if flow.response is not None:
+            self._guest.again(flow, flow.response)
+
+
+class Given:
+    """A streaming callback: gives each piece to ``tapped``, then lets ``other`` change it, if there is one."""
+
+    def __init__(self, tapped: Streamer, other: Streamer | None) -> None:
+        self.tapped = tapped
+        self._other = other
+
+    def __call__(self, data: bytes) -> Iterable[bytes] | bytes:
+        """Take a piece, or nothing at the end."""
+        passed = self.tapped(data)
+        return passed if self._other is None else self._other(data)
+
+
+def _passed(data: bytes) -> bytes:
+    return data
 
 
 def _is_stream(flow: HTTPFlow, message: Message) -> bool:
     return message is flow.response and media_type(message.headers.get("content-type", "")) == EVENT_STREAM
-
-
-def _both(tapped: Streamer, other: Streamer) -> Streamer:
-    """Note what arrives, then let the other change it."""
-
-    def noted(data: bytes) -> Iterable[bytes] | bytes:
-        tapped(data)
-        return other(data)
-
-    return noted

@@ -169,16 +169,22 @@ class Tap:
             exchange.records.put("rewrite", RESPONSE, {**rewrite, "by": by})
 
     def missed(self, flow: HTTPFlow, why: str, *, is_request: bool) -> None:
-        """A body passed that this was never given, since ``why``."""
+        """A body passed that this was never given, since ``why``; if the judge waits for it, the rest is recorded."""
         exchange = self._open.get(flow.id)
         if exchange is not None:
             with suppress(Exception):
+                if exchange.records.holds:
+                    self.kept += 1
+                    exchange.records.keep()
                 exchange.records.put("gap", REQUEST if is_request else RESPONSE, {"bytes": 0, "why": why})
 
     def remark(self, text: str) -> None:
         """Write a sentence into the capture that belongs to no exchange."""
         with suppress(Exception):
             self.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
+
+    def over(self, flow: HTTPFlow, refused: str, *, is_recorded: bool) -> None:
+        """An exchange is over; ``refused`` is why we have answered it ourselves, if we have. For those who count."""
 
     def stop(self) -> None:
         """Nothing more is carried, since mcpsniff ends."""
@@ -294,6 +300,7 @@ class Tap:
             self._drop(records)
         elif self._judge is None:
             self.kept += 1
+        self.over(exchange.flow, exchange.refused, is_recorded=not records.is_dropped)
 
     def _about(self, flow: HTTPFlow, message: Message) -> dict[str, Any]:
         """What is recorded of a head, besides its start line."""
