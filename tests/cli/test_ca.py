@@ -4,9 +4,17 @@ import json
 import shlex
 import stat
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 
 from mcpsniff.cli.ca import NAMES
 from tests.cli.running import COMMAND, environment, run
@@ -90,9 +98,20 @@ def _exchange(folder: Path) -> None:
     (folder / "mitmproxy-ca-cert.pem").write_bytes(Authority(folder).file.read_bytes())
 
 
+def _rekey(folder: Path, *, password: bytes | None = None, is_there: bool = True) -> None:
+    """Put a key of another beside the certificate, or none."""
+    key = rsa.generate_private_key(65537, 2048)
+    lock = BestAvailableEncryption(password) if password else NoEncryption()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock) if is_there else b""
+    (folder / "mitmproxy-ca.pem").write_bytes(pem + (folder / "mitmproxy-ca-cert.pem").read_bytes())
+
+
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
+        (_rekey, "holds the private key of another certificate"),
+        (partial(_rekey, password=b"secret"), "holds a private key that is encrypted"),
+        (partial(_rekey, is_there=False), "holds no private key"),
         (_break_key, "holds no certificate in PEM form"),
         (_break_certificate, "holds no certificate in PEM form"),
         (_exchange, "is not the certificate of"),
@@ -105,6 +124,7 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path, harm: "object", said: s
     broken = run("ca", env={"HOME": str(tmp_path)})
     assert broken.status == 3
     assert said in broken.err
+    assert str(tmp_path / ".mitmproxy" / "mitmproxy-ca") in broken.err
     assert "Traceback" not in broken.err
 
 

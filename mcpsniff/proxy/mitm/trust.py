@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.errors import McpsniffError
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 FOLDER: Final = "~/.mitmproxy"
 """Where mitmproxy keeps it (its option `confdir`)."""
@@ -43,7 +46,7 @@ class Authority:
 def authority(folder: str = FOLDER) -> Authority:
     """Return the authority in ``folder``, made first if there is none.
 
-    Raises McpsniffError if it cannot be read or made, or is over.
+    Raises McpsniffError if it cannot be read or made, has no key that fits, or is over.
     """
     place = Path(folder).expanduser()
     key, certificate = place / f"{NAME}-ca.pem", place / f"{NAME}-ca-cert.pem"
@@ -99,6 +102,7 @@ def _read(source: Path, key: Path, certificate: Path, *, is_new: bool) -> Author
                 )
     except ValueError:
         raise McpsniffError(f"mitmproxy's CA {shown(str(source))} holds no certificate in PEM form") from None
+    _check_key(key, parsed)
     content = parsed.public_bytes(Encoding.PEM)
     if source != certificate:  # somebody's own, without the file for clients
         certificate.write_bytes(content)
@@ -107,3 +111,24 @@ def _read(source: Path, key: Path, certificate: Path, *, is_new: bool) -> Author
     return Authority(
         str(certificate), str(key), fingerprint, parsed.not_valid_after_utc, content.decode("ascii"), is_new
     )
+
+
+def _check_key(key: Path, certificate: "x509.Certificate") -> None:
+    """Raise McpsniffError if the private key in ``key`` cannot sign for ``certificate``: no client would get TLS."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+    form = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+    try:
+        private = load_pem_private_key(key.read_bytes(), None)  # as mitmproxy reads it
+        is_its_own = private.public_key().public_bytes(*form) == certificate.public_key().public_bytes(*form)
+        why = "" if is_its_own else "holds the private key of another certificate than the one in it"
+    except TypeError:
+        why = "holds a private key that is encrypted, and mcpsniff asks for no passphrase"
+    except (ValueError, UnsupportedAlgorithm):
+        why = "holds no private key in PEM form that can be read"
+    if why:
+        raise McpsniffError(
+            f"mitmproxy's CA {shown(str(key))} {why}: put its own key there in plain, or move"
+            f" {shown(str(key.with_name(NAME)))}-ca* away to have a new one made, and let clients trust that"
+        )
