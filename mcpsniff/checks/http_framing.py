@@ -88,6 +88,10 @@ SLOPPY: Final = (
 )
 """Flaws that strict readers refuse and lenient ones read alike."""
 SWITCHING: Final = 101
+_MAYBE_TLS: Final = (
+    "Look at the server's log for that moment: a crash, a worker's time limit. It has not answered anything so far: if"
+    " it expects TLS, give https://{}."
+)
 _CODING: Final = (CODING_CUT, CODING_DAMAGED, CODING_MISMATCH, CODING_TRAILING, CODING_UNKNOWN)
 
 
@@ -173,14 +177,17 @@ def http_cut(event: Http, _: Conversation) -> Verdict:
     The client sees an error in place of an answer, and does not know whether the request took effect. A stream of the
     server's own may be cut at any time, which is a note; a client that hangs up is not meant here.
 
-    Fix: Look at the server's log for that moment: a crash, a worker's time limit, a proxy that waits no longer. End a
-    stream by its last chunk.
+    Fix: Look at the server's log for that moment: a crash, a worker's time limit, a proxy that waits no longer. A
+    server that hangs up on every request without a byte may expect TLS: give ``https://``. End a stream by its last
+    chunk.
     """
     http = event.exchange
-    if http.ended_by != "server" or http.by is not None:
+    if http.ended_by != "server" or http.by is not None or http.fact("expects-tls") is not None:
         return None
     if http.response is None:
-        return f"the connection ended before {request_line(http)} was answered"
+        text = f"the connection ended before {request_line(http)} was answered"
+        is_plain = http.authority.startswith("http://") and http.fact("never-answered") is not None
+        return Hit(text, fix=_MAYBE_TLS.format(http.authority.removeprefix("http://")) if is_plain else "")
     what = "the stream" if http.stream is not None else "the response"
     text = f"{what} of {request_line(http)} broke off after {size(http.answered.wire)}"
     return Hit(text, NOTE if http.stream is not None and http.stream.kind != POST else None)
@@ -228,7 +235,7 @@ def http_undecoded(event: Http, _: Conversation) -> Verdict:
 
     Fix: Let client and server speak HTTP/1.1 while they are observed.
     """
-    if event.why in (UPGRADED, TUNNEL):
+    if event.why in (UPGRADED, TUNNEL) or event.exchange.fact("expects-tls") is not None:
         return None  # told with the exchange that led to it
     why = event.why or (UPGRADED if event.exchange.status == SWITCHING else TUNNEL)
     reason = WHY_UNDECODED.get(why, plain(why, 40))

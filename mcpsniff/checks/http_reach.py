@@ -22,6 +22,7 @@ _TLS: Final = re.compile(
     re.DOTALL,
 )
 """What `mcpsniff.proxy.mitm.words` says."""
+_EXPECTS: Final = re.compile(r"the upstream (\S+) expects TLS: .*?\. (Use .*)", re.DOTALL)
 _DISTRUST: Final = re.compile(r"a client refused mcpsniff's certificate for (.+?)(, it seems)? \((.*)\)", re.DOTALL)
 """What `mcpsniff.proxy.mitm.forward` notes."""
 _REFUSED: Final = "connection refused"
@@ -86,8 +87,11 @@ def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
         whose = "the certificate" if found["which"] == "its certificate" else plain(found["which"], 40)
         whose = whose.removesuffix(" its chain").removesuffix(" of")
         of = "of" if found["which"] == "its certificate" else "in the chain of"
-        why, names = plain(found["why"], 100), plain(found["names"], 150)
-        return Hit(f"{whose} {of} {plain(found['place'], 60)} is not trusted: {why} ({names})", fix=fix)
+        why, names = plain(found["why"], 150), plain(found["names"], 150)
+        return Hit(f"{whose} {of} {plain(found['place'], 60)} ({names}) is not trusted: {why}", fix=fix)
+    found = _EXPECTS.search(said)
+    if found is not None:
+        return Hit(f"{plain(found[1], 60)} expects TLS, and is spoken to without", fix=plain(found[2], 200))
     found = _TRIED.search(said)
     if found is None:
         return f"no connection could be made to {plain(event.exchange.authority, 60)}"
@@ -98,6 +102,33 @@ def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
     return Hit(
         f"no connection could be made to {plain(found[1], 60)}: {plain(found[2], 150)}", fix=_way_out(found[2].lower())
     )
+
+
+@check(
+    "MCP559",
+    "upstream-expects-tls",
+    on=Http,
+    when=("expects-tls",),
+    severity=ERROR,
+    group=HTTP,
+    spec="rfc9110#section-4.2.2",
+    blame=CLIENT,
+)
+def upstream_expects_tls(event: Http, _: Conversation) -> Verdict:
+    """The server expects TLS, and is spoken to in plain HTTP: its URL has to begin with ``https://``.
+
+    It answers with an alert of TLS, which no client of HTTP can read, or with a 400 that says so. Other servers of TLS
+    hang up without a word.
+
+    Fix: Give ``https://`` in the place of ``http://``, to mcpsniff or to the client.
+    """
+    http = event.exchange
+    if http.request is None:
+        return None  # what is no HTTP on the same connection
+    how = f"a {http.status} that says so" if http.response is not None else "an alert of TLS"
+    place = plain(http.authority.removeprefix("http://"), 60)
+    fix = f"Use https://{place}{plain(http.path, 60)} for it." if http.authority.startswith("http://") else ""
+    return Hit(f"{place} expects TLS, and answered {request_line(http)} with {how}", fix=fix)
 
 
 def _sentence(body: str) -> str:

@@ -24,7 +24,11 @@ from mcpsniff.protocol.oauth_reading import document, is_beyond_reading
 from mcpsniff.protocol.oauth_urls import read_request
 from mcpsniff.wire.frames import GAP, Frame
 from mcpsniff.wire.http1_parts import CLOSE, TUNNEL, Data, End, Head, Part, Undecoded
+from mcpsniff.wire.tls import refuses_plain
 
+EXPECTS_TLS: Final = "expects-tls"
+"""A fact of `mcpsniff.protocol.http_facts`."""
+BAD_REQUEST: Final = 400
 INTERIM_LIMIT: Final = 100
 OPEN_LIMIT: Final = 1_024
 """Exchanges without a response that one connection may have; the splitter knows as many."""
@@ -81,6 +85,7 @@ class Flow:
         self._held: tuple[Reader, End] | None = None
         """The end of that response, if it has come."""
         self._told: set[str] = set()
+        self._is_denied = False
         self._unseen: set[int] = set()
         """The numbers of those whose response may have been lost as a whole."""
         self._cut_at_close = True
@@ -195,6 +200,8 @@ class Flow:
         _conclude(http.answered, part, reader)
         if http.is_refused:
             http.answered.beginning = reader.beginning
+            if http.status == BAD_REQUEST and refuses_plain(reader.beginning):
+                http.tell(EXPECTS_TLS)
         if not http.requests and (text := reader.document):
             http.said_values = document(text)
             http.is_unread = http.said_values is None and is_beyond_reading(text)
@@ -249,6 +256,12 @@ class Flow:
         open_body = self._asking if of_requests else self._answering
         if open_body is not None:
             open_body[1].gap()
+
+    def deny_plain(self) -> None:
+        """The server has said by an alert of TLS that it expects TLS."""
+        self._is_denied = True
+        for http in self._waiting.values():
+            http.tell(EXPECTS_TLS)
 
     def tear(self) -> None:
         """Bytes are missing that may have been of heads."""
@@ -306,6 +319,8 @@ class Flow:
         self._told.add(part.why)
         http = HttpExchange(self._listener.next_number(), self._connection, self._authority, None, t_request=part.t)
         http.state = UNDECODED
+        if self._is_denied:
+            http.tell(EXPECTS_TLS)
         self._listener.undecoded(out, http, part.t, part.why)
 
     def _is_request(self, http: HttpExchange, payload: bytes) -> bool:

@@ -10,6 +10,7 @@ from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.origins import server_of
 from mcpsniff.wire.http1 import Http1Connection, Http1Splitter
 from mcpsniff.wire.http1_parts import End, Head, Part
+from mcpsniff.wire.tls import ALERT_SIZE, is_alert
 
 if TYPE_CHECKING:
     from mcpsniff.decoder.web import Web
@@ -42,6 +43,8 @@ class TcpChannel(Channel):
         """See `Channel`."""
         self.web.goes_on(out, self.number, t)
         self.wire.take(out, self.direction, self.wire.splitter.feed(t, self.number, data))
+        if self.direction == "s2c":
+            self.wire.hear(data)
 
     def close(self, out: list[Event], record: Record) -> None:
         """See `Channel`."""
@@ -60,6 +63,7 @@ class TcpChannel(Channel):
 
     def resume(self) -> None:
         """See `Channel`."""
+        self.wire.forget_beginning()
         self.is_resumed = True
         self.wire.flow.tear()
 
@@ -67,6 +71,7 @@ class TcpChannel(Channel):
         """What ``by`` said in the server's place, without any recorded bytes."""
         if self.direction == "c2s":
             return
+        self.wire.forget_beginning()
         self.wire.flow.answer_for(out, responses_of(self.number, self.wire.flow.next_unanswered(), t, data), by)
 
 
@@ -90,6 +95,8 @@ class Wire:
         """Its HTTP exchanges."""
         if self._flow is None:
             self._flow = Flow(self._web, self.connection, self._authority, self._web.limit)
+        self._beginning: bytes | None = b""
+        """The first bytes of the server, until they are enough, or where they are not there."""
         return self._flow
 
     @property
@@ -120,6 +127,23 @@ class Wire:
             self.flow.requests(out, parts)
         else:
             self.flow.responses(out, parts)
+    def hear(self, data: bytes) -> None:
+        """Look for an alert of TLS at the beginning of what the server says."""
+        beginning = self._beginning
+        if beginning is None:
+            return
+        beginning += data[: ALERT_SIZE - len(beginning)]
+        if len(beginning) < ALERT_SIZE:
+            self._beginning = beginning
+            return
+        self._beginning = None
+        if is_alert(beginning):
+            self.flow.deny_plain()
+
+    def forget_beginning(self) -> None:
+        """The next bytes of the server may not be its first ones."""
+        self._beginning = None
+
 
     def close(self, out: list[Event], channel: TcpChannel, close: Close, t: int) -> None:
         """One direction has ended."""

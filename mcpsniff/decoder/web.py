@@ -221,6 +221,7 @@ class Web:
         ended = self._talks.over(http, t)
         if http.stream is None:
             self._authorizations.observe(http)
+        self._reach.ends(http)
         event = self._tell(out, http, http.state, t)
         self._reach.over(event, t)
         self._end(out, ended, t)

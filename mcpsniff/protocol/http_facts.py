@@ -16,6 +16,8 @@ HTTP_FACTS: Final = {
     "endpoint-repeated": "a second event names an endpoint",
     "event-id-repeated": "an event has an id that event ``n`` of this session has had; ``text`` is the id",
     "unreachable": "mcpsniff could not connect to the upstream, for the first time since it last answered",
+    "expects-tls": "the server says, by an alert of TLS or in words, that it expects TLS",
+    "never-answered": "the server hung up, and has not answered any request so far",
     "tunnel": "the connection turned into something else than HTTP",
     "token-missing": "the request has no Authorization, and earlier ones of this session had it",
     **{fact_of(step): f"{meaning}; of ``text``" for step, meaning in STEPS.items()},

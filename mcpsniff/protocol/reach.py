@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mcpsniff.protocol.endpoints import names_session
-from mcpsniff.protocol.http import EVENT_STREAM, Http, HttpExchange
+from mcpsniff.protocol.http import ABORTED, EVENT_STREAM, Http, HttpExchange
 from mcpsniff.protocol.talk import LEGACY
 from mcpsniff.wire.frames import Span
 
@@ -57,6 +57,8 @@ class Reach:
         """What waits for the response to a GET that asks for a stream, by its number."""
         self._settled: OrderedDict[Key, bool] = OrderedDict()
         """Where MCP was spoken, or where it was told that it is not."""
+        self._heard: OrderedDict[str, bool] = OrderedDict()
+        """The servers that have answered something."""
         self._down: OrderedDict[str, bool] = OrderedDict()
         """The upstreams that nobody listened at when they were asked last."""
 
@@ -73,6 +75,7 @@ class Reach:
     def responded(self, http: HttpExchange) -> None:
         """The head of a response is there, of mcpsniff or of a server."""
         if http.by is None:
+            _put(self._heard, http.authority)
             self._down.pop(http.authority, None)
         elif http.status == UNREACHABLE and http.authority not in self._down:
             http.tell("unreachable")
@@ -81,6 +84,12 @@ class Reach:
         if http.by is not None or http.status in NOT_HERE:
             for refusal in tried:
                 self._wait(refusal.event, http.t_response or 0)
+
+    def ends(self, http: HttpExchange) -> None:
+        """An HTTP exchange is over, and not told of yet."""
+        hung_up = http.state == ABORTED and http.response is None and http.ended_by == "server"
+        if hung_up and not http.is_torn and http.authority not in self._heard:
+            http.tell("never-answered")
 
     def over(self, event: Http, t: int) -> None:
         """An HTTP exchange is over."""

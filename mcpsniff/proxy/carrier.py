@@ -34,15 +34,26 @@ _NOTHING: "Final" = b""
 class Carrier:
     """Carries what passes between the two sockets of ``ends``, recorded as ``channel`` (requests) and the next one.
 
-    ``gate`` screens requests if there is one. ``null`` is an open ``/dev/null``.
+    ``gate`` screens requests if there is one. ``null`` is an open ``/dev/null``. ``greet`` is given the first bytes
+    that the server says, and does not raise.
     """
 
     def __init__(
-        self, ends: Ends, channel: int, *, recorder: "Recorder", origins: "Origins", null: int, gate: "Gate | None"
+        self,
+        ends: Ends,
+        channel: int,
+        *,
+        recorder: "Recorder",
+        origins: "Origins",
+        null: int,
+        gate: "Gate | None",
+        greet: "Callable[[bytes], object]",
     ) -> None:
         self.is_waiting = False
         """True while nothing has come back since the client said something."""
         self._ends = ends
+        self._greet = greet
+        self._is_greeted = False
         self._first_channel = channel
         self._recorder = recorder
         self._origins = origins
@@ -201,6 +212,9 @@ class Carrier:
     def _read_response(self, source: int, size: int) -> bytes:
         """Read; end the pump at the beginning of the response to a GET, which is then in `_answer`."""
         data = os.read(source, size)
+        if not self._is_greeted:
+            self._is_greeted = True
+            self._greet(data)
         if self._asked:
             self._asked = False
             self._answer = data

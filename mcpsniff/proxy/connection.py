@@ -57,7 +57,13 @@ class Connection:
             gate = listener.gate(client, channel)
             ends = self._ends = Ends(client, upstream, channel, listener.recorder, self._gone)
             carrier = self._carrier = Carrier(
-                ends, channel, recorder=listener.recorder, origins=listener.origins, null=listener.null, gate=gate
+                ends,
+                channel,
+                recorder=listener.recorder,
+                origins=listener.origins,
+                null=listener.null,
+                gate=gate,
+                greet=listener.greeted,
             )
         except Exception as error:  # noqa: BLE001 - such as no memory; the other connections go on
             say(f"a connection is refused: {error!r}")

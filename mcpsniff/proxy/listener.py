@@ -5,12 +5,14 @@ import os
 import socket
 from _thread import start_new_thread
 
+from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.address import authority, is_loopback_address
 from mcpsniff.proxy.connection import Connection
 from mcpsniff.proxy.dial import Dialler
 from mcpsniff.proxy.endpoint import Origins
 from mcpsniff.proxy.ends import spelled
 from mcpsniff.proxy.say import say
+from mcpsniff.wire.tls import expects_tls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class Listener:
         self._screens = not (self.dialler.is_loopback and keeps)
         self._allowed = allowed
         self._numbers = 0
+        self._expects_tls = False
         self.socket = _listening(host, port)
 
     @property
@@ -114,6 +117,13 @@ class Listener:
         except OSError:  # reset, where the system then forgets
             host, port = self.socket.getsockname()[:2]
         return host, port
+
+    def greeted(self, data: bytes) -> None:
+        """Say once if ``data``, the first bytes of the server on a connection, tell that it expects TLS."""
+        if not self._expects_tls and expects_tls(data):
+            self._expects_tls = True
+            place = authority(self.upstream.host, self.upstream.port, 443)
+            say(f"the upstream {self.upstream.origin} expects TLS: give https://{place}{shown(self.upstream.target)}")
 
     def close(self) -> None:
         """Listen no more."""

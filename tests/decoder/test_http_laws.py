@@ -39,6 +39,8 @@ RESPONSES = [
     b"HTTP/1.1 100 Continue\r\n\r\n",
     b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
     b"Content-Encoding: gzip\r\n",
+    b"\x15\x03\x01\x00\x02\x02\n",
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n",
 ]
 BODIES = [
     b"\r\n",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcpsniff.proxy.farewell import STALLED
+from tests.cli.running import run
 from tests.proxy.relayed import Peer, Relay, Upstream, answer, closes, echo, get, post
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -74,3 +75,28 @@ def test_what_is_no_http_is_answered_at_once_and_that_is_in_the_capture(
     (rewrite,) = capture.bodies("rewrite", 1)
     assert rewrite["data"].encode() == came
     assert capture.data(0) == said
+
+
+def test_a_server_that_expects_tls_is_named_once_and_passes_as_it_is(tmp_path: Path) -> None:
+    said = [
+        b"\x15\x03\x03\x00\x02\x02\x0a",
+        b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n",
+    ]
+    turns = iter(said)
+
+    def script(peer: Peer) -> None:
+        peer.next_message()
+        peer.send(next(turns))
+
+    with Upstream(script) as upstream, Relay(tmp_path, f"{upstream.url}/mcp") as relay:
+        for expected, request in zip(said, (get(), post(PING)), strict=True):
+            with relay.connect() as client:
+                client.send(request)
+                assert client.read_all() == expected
+        assert relay.stop() == 0
+        text = f"the upstream {upstream.url} expects TLS: give {upstream.url.replace('http:', 'https:')}/mcp"
+        assert relay.err.decode().count(text) == 1
+        shown = run("show", str(relay.capture().path)).out
+    assert shown.count("error MCP559") == 2
+    assert "MCP550" not in shown
+    assert "MCP552" not in shown

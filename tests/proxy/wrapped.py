@@ -199,7 +199,7 @@ class Captured:
         self.records: list[list[Any]] = []
         for line in lines:
             try:
-                self.records.append(json.loads(line))
+                self.records.append(json.loads(line)[:4])
             except ValueError:
                 self.damaged += 1
 

@@ -10,7 +10,7 @@ from mcpsniff.proxy.address import Upstream
 from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.mitm.handshakes import Handshakes
 from mcpsniff.proxy.mitm.tap import Tap
-from mcpsniff.proxy.mitm.words import flaw, not_connected
+from mcpsniff.proxy.mitm.words import expects_tls, flaw, not_connected, sent_alert
 from mcpsniff.wire.http1 import Http1Splitter
 from mcpsniff.wire.http1_parts import Head
 
@@ -62,6 +62,8 @@ def explain(flow: HTTPFlow, upstream: Upstream, handshakes: Handshakes) -> Answe
         return Answer(400 if whose == "request" else 502, f"the {whose} may be read differently: {what}")
     if flow.response is not None or not flow.client_conn.state & ConnectionState.CAN_READ:
         return None
+    if sent_alert(flow):
+        return expects_tls(upstream, flow.request.path.partition("?")[0])
     if told.startswith(_UNREADABLE):
         return Answer(502, f"what {upstream.origin} says is no HTTP: {flaw(told.removeprefix(_UNREADABLE))}")
     failure = handshakes.failure(flow)

@@ -20,6 +20,7 @@ from mcpsniff.proxy.mitm.handshakes import Address, Failure, Handshakes
 from mcpsniff.proxy.mitm.hosts import Hosts
 from mcpsniff.proxy.mitm.select import Select, besides, remember
 from mcpsniff.proxy.mitm.trust import Authority, authority
+from mcpsniff.proxy.mitm.unsecured import Unsecured
 from mcpsniff.proxy.mitm.upstream import check_authorities
 from mcpsniff.proxy.recording import Recording
 
@@ -86,7 +87,7 @@ class ForwardSession:
         self._authority: Authority | None = None
         host, port = listen
         self._engine = Engine(
-            [self._tap, self._select, self._distrust, self._watch, handshakes, desk],
+            [self._tap, self._select, self._distrust, self._watch, handshakes, desk, Unsecured(self._watch.say)],
             modes=[f"regular@{host}:{port}"],
             options={
                 "connection_strategy": "eager",  # some servers speak first, and what they offer decides about HTTP/2

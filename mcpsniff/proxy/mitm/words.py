@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from mitmproxy.http import HTTPFlow
+
 from mcpsniff.proxy.address import Upstream, authority
 from mcpsniff.proxy.answers import Answer, unreachable
 from mcpsniff.proxy.ends import spelled
@@ -31,10 +33,17 @@ _PLAINLY: Final = {
 _PLAIN: Final = "does not speak TLS"
 _VERSION: Final = ("cannot agree on a TLS version", "unsupported protocol", "alert protocol version")
 CLOSED: Final = "connection closed"
+_ALERT: Final = r"unexpected server response: b'\x15\x03\x0"
+"""How mitmproxy quotes an alert of TLS (RFC 8446, 5.1)."""
 _QUOTE: Final = re.compile(r":? *\[?b?['\"]")
 """What stands before bytes of a head that mitmproxy quotes."""
 _REASON: Final = re.compile(r"OpenSSL Error\(.*'([^']+)'\)\]\)", re.DOTALL)
 """The last of OpenSSL's reasons, as mitmproxy quotes them."""
+
+
+def sent_alert(flow: HTTPFlow) -> bool:
+    """True if an exchange has failed since a server that was spoken to in plain HTTP has sent an alert of TLS."""
+    return not flow.server_conn.tls and flow.error is not None and flow.error.msg.startswith(_ALERT)
 
 
 def flaw(told: str, lines: Iterable[bytes] = ()) -> str:
@@ -76,6 +85,16 @@ def no_tls(upstream: Upstream, told: str, path: str) -> Answer:
         reason = _REASON.search(told)
         why, what = reason[1] if reason else told, "Check the server's TLS settings and its log."
     return Answer(502, f"TLS with the upstream {upstream.origin} failed: {why}. {what}", upstream=upstream.origin)
+
+
+def expects_tls(upstream: Upstream, path: str) -> Answer:
+    """Return the answer for an upstream that was spoken to in plain HTTP, and says that it expects TLS."""
+    place = f"https://{authority(upstream.host, upstream.port, 443)}{path}"
+    return Answer(
+        502,
+        f"the upstream {upstream.origin} expects TLS: it does not take plain HTTP. Use {place} for it.",
+        upstream=upstream.origin,
+    )
 
 
 def wants_certificate(upstream: Upstream) -> Answer:
