@@ -6,13 +6,12 @@ for it, with ours added. Only certificates are copied: a file that a user names 
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.errors import UsageError
+from mcpsniff.proxy.client_folder import Folder
 from mcpsniff.proxy.say import say
 
 BUNDLES: Final[dict[str, tuple[str, ...]]] = {
@@ -46,14 +45,13 @@ _CERTIFICATE: Final = re.compile(rb"-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-
 
 
 class Certificates:
-    """A folder with the bundles of one run. Everybody may read it: certificates are no secret. OSError without room."""
+    """The bundles of one run, in a `Folder`. Methods raise McpsniffError where there is room nowhere."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """``environment`` is that of the user, whose own bundles stay in force."""
         self._environment = environment
         self._told: set[str] = set()
-        self.folder = tempfile.mkdtemp(prefix="mcpsniff-run-")
-        os.chmod(self.folder, 0o755)  # noqa: S103
+        self._folder = Folder(environment)
 
     def for_upstream(self, more: str | None) -> str:
         """Return a bundle of all that any program of the client trusts, and of the file ``more``: what we trust.
@@ -80,8 +78,8 @@ class Certificates:
         return found
 
     def remove(self) -> None:
-        """Remove the folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove them."""
+        self._folder.remove()
 
     def _in_force(self, sources: Iterable[str]) -> tuple[str, ...]:
         """Return the path that the first of ``sources`` which is set names, or nothing."""
@@ -104,11 +102,7 @@ class Certificates:
 
     def _write(self, name: str, parts: Iterable[bytes]) -> str:
         """Write certificates, each once, and return the path."""
-        path = os.path.join(self.folder, f"{name}.pem")
-        with open(path, "wb") as file:
-            file.writelines(part + b"\n" for part in dict.fromkeys(parts))
-        os.chmod(path, 0o644)
-        return path
+        return self._folder.write(f"{name}.pem", [part + b"\n" for part in dict.fromkeys(parts)])
 
 
 def certificates(path: str) -> list[bytes]:

@@ -12,6 +12,7 @@ import pytest
 
 from mcpsniff.errors import UsageError
 from mcpsniff.proxy.client_env import replaced, through_proxy
+from mcpsniff.proxy.client_folder import Folder
 from mcpsniff.proxy.client_trust import BUNDLES, IF_SET, Certificates, certificates, defaults
 from tests.mitm.fake_run import AUTHORITY, URL
 from tests.proxy.wrapped import environment
@@ -156,3 +157,48 @@ def test_only_what_has_to_change_does() -> None:
     assert "JAVA_TOOL_OPTIONS" not in changed
     assert (changed["HTTP_PROXY"], changed["no_proxy"]) == (URL, "")
     assert replaced(given) == ["HTTP_PROXY"]
+
+
+def test_a_folder_without_room_leads_to_another(tmp_path: Path) -> None:
+    """/proc stands for a full disk."""
+    made = Certificates({"TMPDIR": "/proc", "TEMP": str(tmp_path / "none"), "TMP": str(tmp_path)})
+    path = made.variables(str(AUTHORITY))["SSL_CERT_FILE"]
+    assert Path(path).parent.parent == tmp_path
+    made.remove()
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_folder_at_all_is_told_with_what_it_is_for(tmp_path: Path) -> None:
+    """No client could connect without the files, so none is started."""
+    script = "trap '' XFSZ; ulimit -f 0; exec \"$@\""
+    words = [sys.executable, "-m", "mcpsniff", "run", "--", "touch", str(tmp_path / "mark")]
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *words],
+        env=environment(TMPDIR=str(tmp_path), XDG_STATE_HOME=str(tmp_path)),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, os.listdir(tmp_path)) == (3, [])
+    assert "mcpsniff: no folder for the certificates that the client is to trust (" in done.stderr
+    assert f"{tmp_path}: File too large" in done.stderr
+    assert "set TMPDIR to a folder that can be written to" in done.stderr
+
+
+def test_what_a_killed_run_has_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    """Only what is old enough, that nobody holds, and that is a folder."""
+    live = Folder({"TMPDIR": str(tmp_path)})
+    kept = Path(live.write("a", [b"a"])).parent
+    (tmp_path / "mcpsniff-run-file").touch()
+    (tmp_path / "mcpsniff-run-link").symlink_to(tmp_path / "another")
+    for name in ("mcpsniff-run-dead", "mcpsniff-run-young", "another"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bundle.pem").touch()
+    for path in tmp_path.iterdir():
+        if path.name != "mcpsniff-run-young":
+            os.utime(path, (0, 0), follow_symlinks=False)
+    Folder({"TMPDIR": str(tmp_path)})
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == {kept.name, "mcpsniff-run-file", "mcpsniff-run-link", "mcpsniff-run-young", "another"}
+    assert (tmp_path / "another" / "bundle.pem").exists()
+    live.remove()
+    assert not kept.exists()
