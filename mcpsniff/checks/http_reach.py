@@ -163,8 +163,9 @@ def tls_refused_by_client(note: Note, _: Conversation) -> Verdict:
 
     A proxy that looks into TLS signs certificates with an authority of its own, which the client does not trust: it has
     a store of its own (Node, Python, Java, Firefox), was started before it was told, or pins the server's certificate.
-    Clients say so by an alert; Node closes the connection without a word. What it would have said to this server is
-    unknown. Told once for each host and way of refusing.
+    Clients say so by an alert. Node closes the connection without a word, within the handshake or after it, and so does
+    Python's asyncio: that is told as likely, at the end, unless somebody has spoken to this server by then. What the
+    client would have said there is unknown. Told once for each server and way of refusing.
 
     Fix: ``mcpsniff ca`` tells how each kind of client is made to trust; ``mcpsniff run -- CLIENT`` sets it for a client
     that it starts. One that pins certificates needs ``mcpsniff http URL``, and its address in the place of the URL.
@@ -174,6 +175,7 @@ def tls_refused_by_client(note: Note, _: Conversation) -> Verdict:
     found = _DISTRUST.fullmatch(str(note.fields.get("text")))
     if found is None:
         return None
-    doubt = " probably" if found[2] else ""
     host, how = plain(found[1], 80), plain(found[3], 80)
-    return f"the client{doubt} does not trust mcpsniff's authority, and refused the certificate for {host} ({how})"
+    if found[2]:
+        return f"the client probably does not trust mcpsniff's authority: it {how} for {host}"
+    return f"the client does not trust mcpsniff's authority, and refused the certificate for {host} ({how})"

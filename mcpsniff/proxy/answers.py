@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 REASONS: "Final" = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}
 TLS: "Final" = b"\x16\x03"
 """How a client of TLS begins (RFC 8446, 5.1)."""
+UNKNOWN: "Final" = ("name or service not known", "nodename nor servname", "no address associated", "name resolution")
+"""How systems say that a name leads nowhere."""
 
 
 class Answer:
@@ -53,9 +55,12 @@ class Answer:
 
 def unreachable(upstream: "Upstream", tried: "list[str]") -> Answer:
     """Return the answer for an upstream that no address of accepts a connection."""
+    why = "; ".join(tried)
+    is_unknown = any(words in why.lower() for words in UNKNOWN)
+    advice = "Check how the host is spelled." if is_unknown else "Is the server running?"
     return Answer(
         502,
-        f"cannot reach the upstream {upstream.origin} ({'; '.join(tried)}). Is the server running?",
+        f"cannot reach the upstream {upstream.origin} ({why}). {advice}",
         upstream=upstream.origin,
         tried=tried,
     )

@@ -17,6 +17,7 @@ from mcpsniff.proxy.client_trust import Certificates
 from mcpsniff.proxy.recording import Recording
 from mcpsniff.proxy.remains import PATIENCE, account_for
 from mcpsniff.proxy.say import say
+from mcpsniff.proxy.seen import Seen
 
 
 class Session(Protocol):
@@ -33,7 +34,7 @@ class Session(Protocol):
     def start(self) -> str:
         """Begin to listen and to record; return the proxy's URL. Raises UsageError."""
 
-    def finish(self) -> client_advice.Seen:
+    def finish(self) -> Seen:
         """End, store the rest, and tell what was seen."""
 
 
@@ -98,7 +99,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], signals: Signal
     return client.follow(), True
 
 
-def _tell(seen: client_advice.Seen, command: Sequence[str], options: Mapping[str, Any], seconds: float) -> None:
+def _tell(seen: Seen, command: Sequence[str], options: Mapping[str, Any], seconds: float) -> None:
     """Say what was seen, or that nothing was; that, and what went wrong, is said quietly, too."""
     for line in [*seen.troubles, *client_advice.refused(seen)]:
         say(line)
@@ -109,5 +110,5 @@ def _tell(seen: client_advice.Seen, command: Sequence[str], options: Mapping[str
     if seen.recorded:
         say(client_advice.summary(seen))
         return
-    for line in client_advice.reasons(seen, command, os.environ, seconds):
+    for line in client_advice.reasons(seen, options["only"], command, os.environ, seconds):
         say(f"- {line}")

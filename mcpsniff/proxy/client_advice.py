@@ -4,63 +4,35 @@ Nothing seen is never told as nothing said: a client may not heed the proxy sett
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.client_node import heeds_proxies, node_of, version_of
+from mcpsniff.proxy.seen import Seen, besides, counted, exchanges, left_out, named, not_trusting, widened
 
 SOON: Final = 3.0
 """Seconds of a client's life below which it may have handed over to another process."""
-MOST: Final = 5
-"""Servers that are named."""
-
-
-class Seen(Protocol):
-    """What a forward proxy has seen."""
-
-    @property
-    def connections(self) -> int:
-        """Connections that a client made to it."""
-
-    @property
-    def recorded(self) -> int:
-        """HTTP exchanges that are in the capture."""
-
-    @property
-    def unrecorded(self) -> int:
-        """HTTP exchanges that passed without being written down."""
-
-    @property
-    def hosts(self) -> Sequence[str]:
-        """Servers of the recorded exchanges, by their origins."""
-
-    @property
-    def others(self) -> Sequence[str]:
-        """Servers of what passed unrecorded, or without being looked into: by origins, or by host and port."""
-
-    @property
-    def refusals(self) -> Sequence[tuple[str, str]]:
-        """Hosts whose certificate the client refused, as we made it, and its words (the TLS alert)."""
-
-    @property
-    def troubles(self) -> Sequence[str]:
-        """Sentences about servers that were not reached, or not trusted."""
+WHAT_TO_DO: Final = "mcpsniff ca tells how to make it trust, and mcpsniff http needs no trust"
 
 
 def summary(seen: Seen) -> str:
     """Return the sentence about what is recorded."""
-    others = f"; {counted(seen.unrecorded, 'other exchange')} passed unrecorded" if seen.unrecorded else ""
-    return f"saw {counted(seen.recorded, 'HTTP exchange')} of MCP with {_named(seen.hosts)}{others}"
+    return f"saw {exchanges(seen, ' of MCP')}{besides(seen)}"
 
 
 def refused(seen: Seen) -> list[str]:
-    """Return a sentence for each host to which the client did not connect because of our certificate."""
-    return [
-        f"the client refused mcpsniff's certificate for {shown(host)} ({shown(why)}): it does not trust mcpsniff's CA,"
-        " since it has a store of its own or pins certificates; mcpsniff ca tells how to make it trust, and"
-        " mcpsniff http needs no trust"
-        for host, why in dict.fromkeys(seen.refusals)
+    """Return a sentence for each server with which the client has no TLS, most likely because of our certificate."""
+    certain = [
+        f"the client refused mcpsniff's certificate for {shown(place)} ({shown(why)}): it does not trust mcpsniff's CA,"
+        f" since it has a store of its own or pins certificates; {WHAT_TO_DO}"
+        for place, why in dict.fromkeys(seen.refusals)
     ]
+    likely = [
+        f"the client {shown(what)} for {shown(place)}: it may not trust mcpsniff's certificates, since it has a store"
+        f" of its own or pins certificates; {WHAT_TO_DO}"
+        for place, what in dict.fromkeys(seen.suspects)
+    ]
+    return certain + likely + [f"the client {shown(what)} for {shown(place)}" for place, what in seen.disagreed]
 
 
 def unseen(seen: Seen, only: Sequence[str], seconds: float) -> str:
@@ -71,20 +43,35 @@ def unseen(seen: Seen, only: Sequence[str], seconds: float) -> str:
     through = f"{counted(seen.connections, 'connection')} through the proxy"
     if seen.troubles:
         return (
-            f"nothing is recorded: {ran} and made {through} to {_named(seen.others)}; what it had to say to a server"
+            f"nothing is recorded: {ran} and made {through} to {named(seen.others)}; what it had to say to a server"
             " that was not reached is unknown"
         )
-    if only:
+    apart = not_trusting(seen)
+    if apart:
+        return f"nothing is recorded: {ran} and made {through}; what it had to say to {named(apart)} is unknown"
+    aside = left_out(seen, only)
+    if aside:
         return (
             f"nothing is recorded: {ran} and made {through}, none with MCP to {' or '.join(map(shown, only))}"
-            f" (--only); it went to {_named(seen.others)}: widen --only"
+            f" (--only); it went to {named(aside)}: add {widened(aside)}"
         )
-    return f"nothing is recorded: {ran} and made {through} to {_named(seen.others)}, none with MCP in it"
+    if seen.others:
+        return f"nothing is recorded: {ran} and made {through} to {named(seen.others)}, none with MCP in it"
+    return f"nothing is recorded: {ran} and made {through}, none to a server{_own(seen)}"
 
 
-def reasons(seen: Seen, command: Sequence[str], environment: Mapping[str, str], seconds: float) -> list[str]:
-    """Return why nothing may have been seen, most likely first, and what to do about each."""
-    if seen.refusals or seen.troubles:
+def _own(seen: Seen) -> str:
+    return f"; mcpsniff itself answered {counted(seen.rejected, 'request')}" if seen.rejected else ""
+
+
+def reasons(
+    seen: Seen, only: Sequence[str], command: Sequence[str], environment: Mapping[str, str], seconds: float
+) -> list[str]:
+    """Return why nothing may have been seen, most likely first, and what to do about each.
+
+    There are none where what was seen explains it, which is told by then.
+    """
+    if seen.troubles or not_trusting(seen) or left_out(seen, only):
         return []
     found = []
     if not seen.connections:
@@ -111,15 +98,3 @@ def reasons(seen: Seen, command: Sequence[str], environment: Mapping[str, str], 
         " mcp-remote, mcpsniff run -- npx mcp-remote URL --enable-proxy"
     )
     return found
-
-
-def counted(number: int, noun: str) -> str:
-    """Return ``3 exchanges``."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _named(hosts: Sequence[str]) -> str:
-    """Return servers as text, the first few by name."""
-    each = list(dict.fromkeys(hosts))
-    names = ", ".join(map(shown, each[:MOST])) or "servers unknown"
-    return names if len(each) <= MOST else f"{names} and {len(each) - MOST} more"

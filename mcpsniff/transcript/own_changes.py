@@ -1,6 +1,7 @@
 """What mcpsniff itself changed, said or hid on the way, in words; what it does to every request is told once."""
 
 import json
+import re
 from collections import OrderedDict
 from typing import Final
 
@@ -11,6 +12,13 @@ US: Final = "mcpsniff"
 TOLD_LIMIT: Final = 1_000
 """Kinds of changes that are told apart; beyond, the one that was told longest ago may be told again."""
 LONGEST: Final = 500
+_UNREACHED: Final = re.compile(
+    r"(the upstream \S+ is not trusted): "
+    r"|(TLS with the upstream \S+ failed: .*)\. (?:Check|Let|Use) "
+    r"|(cannot reach the upstream \S+ \(.*\))\. ",
+    re.DOTALL,
+)
+"""What of an answer stays on its row: MCP556 explains the rest once, with the fix."""
 
 type Words = tuple[str, str]
 """What to say, and what the capture says."""
@@ -67,4 +75,14 @@ def _what_we_said(data: object) -> str:
         said = None
     sentence = said.get("error") if isinstance(said, dict) else None
     text = sentence if isinstance(sentence, str) else body.decode(errors="replace").removeprefix("mcpsniff: ")
-    return " ".join(text.split())[:LONGEST]
+    return _in_short(" ".join(text.split()))[:LONGEST]
+
+
+def _in_short(text: str) -> str:
+    """Leave out what MCP556 says, too, and what is said with each answer."""
+    first, besides, more = text.partition(" Besides, ")
+    found = _UNREACHED.match(first)
+    if found is None:
+        return text
+    short = found[found.lastindex or 0]
+    return f"{short}.{besides}{more}" if more else short

@@ -142,8 +142,11 @@ def test_where_others_reach_it(tmp_path: Path) -> None:
 
 
 def test_the_end_names_what_only_left_out() -> None:
-    text = summary(Seen(2, 0, 3, [], ["a.test:8443", "b"], [], []), ["a.test:443"])
-    assert text == "none of what passed was MCP to a.test:443 (--only); it went to a.test:8443, b: widen --only"
+    text = summary(Seen(2, 0, 3, [], ["a.test:8443", "https://b", "https://a.test"], [], []), ["a.test:443"])
+    assert text == (
+        "none of what passed was MCP to a.test:443 (--only); it went to a.test:8443, https://b:"
+        " add --only a.test:8443 --only b"
+    )
 
 
 def stream(peer: Peer) -> None:
@@ -183,8 +186,28 @@ def test_what_is_left_of_a_stream_that_goes_on(tmp_path: Path, number: signal.Si
         (Seen(0, 0, 0, [], [], [], []), "no client has used the proxy"),
         (
             Seen(2, 0, 3, [], ["a"], [], []),
-            "none of what passed was MCP: 3 other exchanges passed unrecorded (a); --all",
+            "none of what passed was MCP: 3 exchanges passed unrecorded (a); --all",
         ),
+        (Seen(1, 0, 0, [], ["a:443"], [], []), "nothing is recorded: no HTTP went through the proxy to a:443"),
+        (
+            Seen(1, 0, 0, [], ["a:443"], [("a:443", "unknown ca")], []),
+            "nothing is recorded: what a client had to say to a:443 is unknown",
+        ),
+        (
+            Seen(1, 0, 2, [], ["a:443"], [], ["cannot"], rejected=1),
+            (
+                "nothing is recorded: what clients had to say to a server that was not reached is unknown; 2 other"
+                " exchanges passed unrecorded; mcpsniff itself answered 1 other request, unrecorded"
+            ),
+        ),
+        (
+            Seen(9, 17, 0, ["http://a"], [], [], [], unreached=["http://b:9"], answered=2, rejected=4),
+            (
+                "recorded 15 HTTP exchanges with http://a, and 2 HTTP requests that did not reach http://b:9; mcpsniff"
+                " itself answered 4 other requests, unrecorded"
+            ),
+        ),
+        (Seen(1, 1, 0, [], [], [], [], answered=1), "recorded 1 HTTP request that mcpsniff answered itself"),
         (Seen(2, 1, 0, ["a", "b"], [], [], []), "recorded 1 HTTP exchange with a, b"),
         (
             Seen(2, 2, 1, list("abcdefg"), [], [], []),

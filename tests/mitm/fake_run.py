@@ -28,6 +28,11 @@ class Seen:
     others: list[str] = field(default_factory=list)
     refusals: list[tuple[str, str]] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
+    suspects: list[tuple[str, str]] = field(default_factory=list)
+    disagreed: list[tuple[str, str]] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
+    answered: int = 0
+    rejected: int = 0
 
 
 class Session:
@@ -43,7 +48,8 @@ class Session:
     def finish(self) -> Seen:
         self.recording.finish()
         seen = Seen(**json.loads(os.environ.get("FAKE_SEEN", "{}")))
-        seen.refusals = [(host, why) for host, why in seen.refusals]
+        for pairs in (seen.refusals, seen.suspects, seen.disagreed):
+            pairs[:] = [(place, what) for place, what in pairs]
         return seen
 
 

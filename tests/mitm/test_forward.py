@@ -11,6 +11,7 @@ import pytest
 from mcpsniff.capture.reader import open_capture
 from mcpsniff.protocol.http import Http
 from mcpsniff.proxy.mitm.distrust import SILENT
+from mcpsniff.proxy.mitm.standing import summary
 from mcpsniff.transcript.session import Session
 from tests.cli.running import run
 from tests.mitm.certificates import Authority
@@ -144,13 +145,14 @@ def test_a_client_that_does_not_trust_us_is_told_of(tmp_path: Path, upstream_ca:
             with pytest.raises(ssl.SSLCertVerificationError):
                 proxy.secure(secure.port, upstream_ca.file)
         assert wait_for(lambda: bool(proxy.told))
-    assert list(proxy.seen.refusals) == [("localhost", "unknown ca")]
+    assert list(proxy.seen.refusals) == [(f"localhost:{secure.port}", "unknown ca")]
     assert len(proxy.told) == 1
     assert proxy.session.ca_path in proxy.told[0]
     assert "mcpsniff ca" in proxy.told[0]
     assert "MCP558" in run("show", str(proxy.file)).out
     comments = [body["text"] for _, kind, _, body in proxy.records if kind == "comment"]
-    assert "a client refused mcpsniff's certificate for localhost (unknown ca)" in comments
+    assert f"a client refused mcpsniff's certificate for localhost:{secure.port} (unknown ca)" in comments
+    assert summary(proxy.seen) == f"nothing is recorded: what a client had to say to localhost:{secure.port} is unknown"
 
 
 def test_so_is_one_that_looks_at_the_certificate_after_the_handshake(tmp_path: Path, upstream_ca: Authority) -> None:
@@ -161,8 +163,13 @@ def test_so_is_one_that_looks_at_the_certificate_after_the_handshake(tmp_path: P
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.wrap_socket(proxy.tunnel("localhost", secure.port), server_hostname="localhost").close()
         assert wait_for(lambda: bool(proxy.told))
-    assert list(proxy.seen.refusals) == [("localhost", SILENT)]
-    assert "it seems" in proxy.told[0]
+    place = f"localhost:{secure.port}"
+    assert (list(proxy.seen.refusals), list(proxy.seen.suspects)) == ([], [(place, SILENT)])
+    assert proxy.told == [
+        f"a client {SILENT} for {place}; if it always does, it may not trust mcpsniff's certificates (mcpsniff ca)"
+    ]
+    shown = " ".join(run("show", str(proxy.file)).out.split())
+    assert f"the client probably does not trust mcpsniff's authority: it {SILENT} for {place}" in shown
 
 
 def test_a_host_that_some_client_has_spoken_to_is_not_suspected(tmp_path: Path, upstream_ca: Authority) -> None:
@@ -171,7 +178,18 @@ def test_a_host_that_some_client_has_spoken_to_is_not_suspected(tmp_path: Path, 
         with proxy.secure(secure.port, proxy.session.ca_path) as peer:
             talk(peer, post(ASK, JSON))
         proxy.secure(secure.port, proxy.session.ca_path).socket.close()
-    assert list(proxy.seen.refusals) == []
+    assert (list(proxy.seen.refusals), list(proxy.seen.suspects)) == ([], [])
+
+
+def test_whoever_speaks_to_it_later_takes_a_suspicion_back(tmp_path: Path, upstream_ca: Authority) -> None:
+    proxy = Proxy(tmp_path, upstream_ca.file, [])
+    with served(upstream_ca) as (_, secure), proxy.running():
+        proxy.secure(secure.port, proxy.session.ca_path).socket.close()
+        assert wait_for(lambda: bool(proxy.told))
+        with proxy.secure(secure.port, proxy.session.ca_path) as peer:
+            talk(peer, post(ASK, JSON))
+    assert list(proxy.seen.suspects) == []
+    assert "MCP558" not in run("show", str(proxy.file)).out
 
 
 def test_a_server_that_is_not_trusted_is_told_of_with_what_to_pass(tmp_path: Path) -> None:

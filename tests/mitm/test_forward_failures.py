@@ -18,6 +18,7 @@ from mitmproxy.tls import TlsData
 from mcpsniff.errors import McpsniffError
 from mcpsniff.proxy.mitm import handshakes
 from mcpsniff.proxy.mitm.distrust import HUNG_UP, Distrust
+from mcpsniff.proxy.mitm.standing import summary
 from mcpsniff.proxy.mitm.trust import authority
 from tests.mitm.certificates import Authority
 from tests.mitm.http2 import Http2Server
@@ -149,6 +150,46 @@ def test_a_request_to_the_proxy_itself_is_answered_in_our_words(tmp_path: Path) 
                 said = peer.read_all()
             assert said.startswith(b"HTTP/1.1 403 Forbidden\r\nServer: mcpsniff/"), said
             assert b"run mcpsniff http URL" in said
+    assert (proxy.seen.recorded, proxy.seen.unrecorded, proxy.seen.rejected, list(proxy.seen.others)) == (0, 0, 3, [])
+    assert summary(proxy.seen) == "nothing is recorded: mcpsniff itself answered 3 requests"
+
+
+def test_what_a_proxy_cannot_carry_is_answered_in_our_words(tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path, None, [])
+    with Upstream(serving()) as upstream, proxy.running():
+        place = f"127.0.0.1:{upstream.port}"
+        with Peer(proxy.connect()) as peer:
+            peer.send(f"GET ftp://{place}/ HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
+            scheme = peer.read_all()
+        with Peer(proxy.tunnel("127.0.0.1", upstream.port)) as inside:
+            inside.send(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
+            tunnel = inside.read_all()
+    for said, why in ((scheme, b"http:// and https:// alone"), (tunnel, b"it makes no tunnel (CONNECT)")):
+        assert said.startswith(b"HTTP/1.1 400 Bad Request\r\nServer: mcpsniff/"), said
+        assert why in said
+
+
+@pytest.mark.parametrize("protocol", ["http/1.1", "h2"])
+def test_so_is_one_that_goes_to_the_proxy_with_tls(tmp_path: Path, protocol: str) -> None:
+    """With HTTP/2 it names the proxy as the server, as does a tunnel to itself."""
+    proxy = Proxy(tmp_path, None, [])
+    with proxy.running():
+        context = ssl.create_default_context(cafile=proxy.session.ca_path)
+        context.set_alpn_protocols([protocol])
+        with context.wrap_socket(proxy.connect(), server_hostname="localhost") as connection:
+            if protocol == "h2":
+                head, body, _ = Http2Client(connection).ask(ASK, authority=f"127.0.0.1:{proxy.port}")
+                said = head[":status"].encode() + body
+            else:
+                connection.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{proxy.port}\r\n\r\n".encode())
+                said = connection.recv(1 << 16)
+        with Peer(proxy.connect()) as peer:
+            peer.send(f"CONNECT 127.0.0.1:{proxy.port} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            tunnel = peer.read_all()
+    for answer_ in (said, tunnel):
+        assert b"403" in answer_
+        assert b"mcpsniff: this is a proxy: " in answer_
+        assert b"destination unknown" not in answer_
 
 
 class Http2Client:
@@ -159,10 +200,10 @@ class Http2Client:
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
         self.h2.initiate_connection()
 
-    def ask(self, body: bytes) -> tuple[dict[str, str], bytes, int | None]:
+    def ask(self, body: bytes, authority: str = "localhost") -> tuple[dict[str, str], bytes, int | None]:
         """Return head, body, and by which error the stream was reset."""
         number = self.h2.get_next_available_stream_id()
-        place = [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/mcp")]
+        place = [(":method", "POST"), (":scheme", "https"), (":authority", authority), (":path", "/mcp")]
         self.h2.send_headers(number, [*place, ("content-type", "application/json")])
         self.h2.send_data(number, body, end_stream=True)
         head: dict[str, str] = {}
@@ -234,20 +275,28 @@ def test_a_stream_that_the_server_resets_is_reset_for_a_client_of_http2(tmp_path
 def test_a_refused_certificate_is_told_from_a_handshake_that_ends_otherwise(
     error: str, refusal: str, words: str
 ) -> None:
-    left: list[tuple[str, str]] = []
+    left: list[tuple[str, str, bool]] = []
     distrust = Distrust(lambda *_: None, lambda *what: left.append(what))
     server = SimpleNamespace(address=("mcp.test", 443))
-    data = SimpleNamespace(conn=SimpleNamespace(error=error, sni=None), context=SimpleNamespace(server=server))
+    conn = SimpleNamespace(id="1", error=error, sni=None)
+    data = cast(TlsData, SimpleNamespace(conn=conn, context=SimpleNamespace(server=server)))
+    distrust.tls_failed_client(data)
+    assert (distrust.refusals, left) == ([], [])  # it was shown no certificate
     for _ in range(2):
-        distrust.tls_failed_client(cast(TlsData, data))
-    assert distrust.refusals == ([("mcp.test", refusal)] if refusal else [])
-    assert [host for host, _ in left] == (["mcp.test"] if words else [])
-    assert all(said.endswith(words) for _, said in left)
+        distrust.tls_start_client(data)
+        distrust.tls_failed_client(data)
+    assert distrust.refusals == ([("mcp.test:443", refusal)] if refusal else [])
+    assert [host for host, _, _ in left] == (["mcp.test:443"] if words else [])
+    assert all(said.endswith(words) for _, said, _ in left)
+    assert distrust.suspects == ([("mcp.test:443", HUNG_UP)] if words == HUNG_UP else [])
+    assert bool(distrust.disagreed) == (words not in {"", HUNG_UP})
 
 
-def test_a_client_that_hangs_up_within_the_handshake_has_refused_nothing(
-    tmp_path: Path, upstream_ca: Authority
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_client_that_hangs_up_when_it_was_shown_our_certificate_is_likely_to_refuse_it(
+    tmp_path: Path, upstream_ca: Authority, comes_back: bool
 ) -> None:
+    """As Python's asyncio and Node do, without an alert."""
     proxy = Proxy(tmp_path, upstream_ca.file, [])
     hello = ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
@@ -258,10 +307,21 @@ def test_a_client_that_hangs_up_within_the_handshake_has_refused_nothing(
         connection.recv(1)
         connection.close()
         assert wait_for(lambda: bool(proxy.told))
-    assert (list(proxy.seen.refusals), list(proxy.seen.hung_up)) == ([], ["localhost"])
-    assert proxy.told[0].startswith("a client hung up during the TLS handshake for localhost; ")
+        if comes_back:
+            with proxy.secure(secure.port, proxy.session.ca_path) as peer:
+                assert talk(peer, post(ASK, JSON)) == [SAID]
+    place = f"localhost:{secure.port}"
+    assert (list(proxy.seen.refusals), list(proxy.seen.suspects)) == ([], [(place, HUNG_UP)] * (not comes_back))
+    assert proxy.told[0].startswith(f"a client {HUNG_UP} for {place}; if it always does, it may not trust mcpsniff's")
     comments = [what["text"] for _, kind, _, what in proxy.records if kind == "comment"]
-    assert comments[0] == "a client hung up during the TLS handshake for localhost"
+    assert comments[0] == f"a client {HUNG_UP} for {place}"
+    concluded = f"a client refused mcpsniff's certificate for {place}, it seems ({HUNG_UP})"
+    assert comments.count(concluded) == (not comes_back)
+    assert summary(proxy.seen) == (
+        f"recorded 1 HTTP exchange with https://{place}"
+        if comes_back
+        else f"nothing is recorded: what a client had to say to {place} is unknown"
+    )
 
 
 class Picky(Listening):
@@ -298,7 +358,7 @@ def test_a_server_that_wants_a_certificate_is_told_of(
 
 
 def test_an_authority_that_is_over_is_told_of_with_what_to_do(tmp_path: Path) -> None:
-    over = Authority(tmp_path, days=-1).file.read_bytes()
+    over = Authority(tmp_path).issue(days=-1).read_bytes()
     for name in ("mitmproxy-ca.pem", "mitmproxy-ca-cert.pem"):
         (tmp_path / name).write_bytes(over)
     with pytest.raises(McpsniffError, match=r"ended on [0-9-]{10}: remove .*mitmproxy-ca\* to have a new one made"):

@@ -118,7 +118,7 @@ def test_what_must_not_pass_is_answered_by_us(tmp_path: Path, request_: bytes, s
 @pytest.mark.parametrize(
     ("names", "days", "why", "advice"),
     [
-        (["localhost"], 30, "certificate 1 of its chain (mcpsniff test CA, issued by", "--upstream-ca FILE with that"),
+        (["localhost"], 30, "certificate 1 of its chain (mcpsniff test CA, issued by", "--upstream-ca FILE, a file"),
         (["other.example"], 30, "(other.example, issued by mcpsniff test CA, for other.example)", "Use a name that is"),
         (["localhost"], -1, "certificate has expired", "Renew it"),
     ],

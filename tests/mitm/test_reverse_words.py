@@ -27,8 +27,13 @@ def refusal(why: str, depth: int = 0, issuer: str = CA) -> Answer:
 
 
 NAMES = f"(mcp.test, issued by {CA}, for a.test, b.test)"
-CERTIFICATE = "the certificate of https://mcp.test:8443 is not trusted"
-CHAIN = "certificate 1 in the chain of https://mcp.test:8443 is not trusted"
+CERTIFICATE = f"the certificate of https://mcp.test:8443 {NAMES} is not trusted"
+CHAIN = f"certificate 1 in the chain of https://mcp.test:8443 (mcp.test, issued by {CA}) is not trusted"
+ALONE = "it is signed by itself, not by a CA that mcpsniff knows (self-signed certificate)"
+PASS = (
+    f"Pass --upstream-ca FILE, a file that holds the certificate of that CA ({CA}),"
+    " or --insecure to trust any certificate."
+)
 FAILED = "TLS with https://mcp.test:8443 failed"
 UNREACHED = "no connection could be made to https://mcp.test:8443"
 
@@ -38,27 +43,27 @@ UNREACHED = "no connection could be made to https://mcp.test:8443"
     [
         (
             refusal("unable to get local issuer certificate"),
-            f"{CERTIFICATE}: unable to get local issuer certificate {NAMES}",
-            f"Pass --upstream-ca FILE with that of its CA ({CA}) to trust it, or --insecure to trust any.",
+            f"{CERTIFICATE}: no CA that mcpsniff knows has issued it (unable to get local issuer certificate)",
+            PASS,
         ),
         (
             refusal("self-signed certificate in certificate chain", 1),
-            f"{CHAIN}: self-signed certificate in certificate chain (mcp.test, issued by {CA})",
-            f"Pass --upstream-ca FILE with that of its CA ({CA}) to trust it, or --insecure to trust any.",
+            f"{CHAIN}: it is that of a CA which mcpsniff does not know (self-signed certificate in certificate chain)",
+            PASS,
         ),
         (
             refusal("self-signed certificate", issuer="mcp.test"),
-            f"{CERTIFICATE}: self-signed certificate (mcp.test, issued by mcp.test, for a.test, b.test)",
-            "Pass --upstream-ca FILE with this certificate to trust it, or --insecure to trust any.",
+            f"{CERTIFICATE.replace(CA, 'mcp.test')}: {ALONE}",
+            "Pass --upstream-ca FILE, a file that holds this certificate, or --insecure to trust any certificate.",
         ),
         (
             refusal("certificate has expired"),
-            f"{CERTIFICATE}: certificate has expired {NAMES}",
+            f"{CERTIFICATE}: certificate has expired",
             "Renew it, or trust it nevertheless with --insecure.",
         ),
         (
             refusal("hostname mismatch"),
-            f"{CERTIFICATE}: hostname mismatch {NAMES}",
+            f"{CERTIFICATE}: it is for other names (hostname mismatch)",
             "Use a name that is in the certificate, or trust it nevertheless with --insecure.",
         ),
         (

@@ -144,7 +144,8 @@ def test_a_client_that_does_not_trust_us_is_named_with_its_alert(tmp_path: Path,
     command = ["env", "-u", "SSL_CERT_FILE", *client(), servers.secure]
     run = ran(tmp_path, command, "--upstream-ca", str(servers.authority.file))
     assert "certificate verify failed" in run.out[0]
-    assert "the client refused mcpsniff's certificate for localhost (unknown ca): " in run.err
+    place = servers.secure.removeprefix("https://").removesuffix("/mcp")
+    assert f"the client refused mcpsniff's certificate for {place} (unknown ca): " in run.err
     assert "nothing is recorded: " in run.err
     comments = [body["text"] for _, kind, _, body in run.capture.records if kind == "comment"]
     assert any("unknown ca" in text for text in comments)
@@ -154,7 +155,7 @@ def test_a_server_that_mcpsniff_does_not_trust_is_named(tmp_path: Path, servers:
     run = ran(tmp_path, [*client(), servers.secure])
     assert "502" in run.out[0]
     assert f"the upstream {servers.secure.removesuffix('/mcp')} is not trusted: " in run.err
-    assert f"saw 1 HTTP exchange of MCP with {servers.secure.removesuffix('/mcp')}\n" in run.err
+    assert f"saw 1 HTTP request of MCP that did not reach {servers.secure.removesuffix('/mcp')}\n" in run.err
     assert "--upstream-ca" in run.err
 
 
@@ -168,7 +169,7 @@ def test_mcp_that_no_server_was_there_for_is_not_told_as_none(tmp_path: Path) ->
     assert "none with MCP" not in tunnelled.err
     plain = ran(tmp_path / "plain", [*client(), f"http://{place}/mcp"])
     assert "502" in plain.out[0]
-    assert f"saw 1 HTTP exchange of MCP with http://{place}\n" in plain.err
+    assert f"saw 1 HTTP request of MCP that did not reach http://{place}\n" in plain.err
 
 
 def test_a_client_that_dials_directly_is_not_told_as_silent(tmp_path: Path, servers: Servers) -> None:

@@ -70,7 +70,19 @@ def test_nothing_of_mcp_among_what_passed(tmp_path: Path) -> None:
     assert lines[1].endswith("none with MCP in it")
     assert not any("ignore" in line for line in lines)
     lines = said(tmp_path, ["true"], "--only", "a.test", "--only", "b.test", connections=1, others=["c.test"])
-    assert lines[1].endswith("none with MCP to a.test or b.test (--only); it went to c.test: widen --only")
+    assert lines[1].endswith("none with MCP to a.test or b.test (--only); it went to c.test: add --only c.test")
+    assert len(lines) == 2
+    assert "mcpsniff stdio" not in "".join(lines)
+    lines = said(tmp_path, ["true"], "--only", "a.test", connections=1, others=["https://a.test"], unrecorded=1)
+    assert lines[1].endswith("through the proxy to https://a.test, none with MCP in it")
+    assert "mcpsniff stdio --" in lines[2]
+
+
+def test_which_options_take_what_only_left_out() -> None:
+    others = ["http://localhost:18001", "[::1]:80", "https://b.test", "https://a.test:444"]
+    seen = Seen(connections=4, others=others)
+    text = client_advice.unseen(seen, ["localhost:1", "*.test"], 1)
+    assert text.endswith("http://localhost:18001, [::1]:80: add --only localhost:18001 --only [::1]:80"), text
 
 
 def test_a_server_that_was_not_reached_may_have_been_meant_for_mcp(tmp_path: Path) -> None:
@@ -91,6 +103,23 @@ def test_a_client_that_refuses_our_certificate_is_named(tmp_path: Path) -> None:
     assert lines[2].startswith("nothing is recorded: ")
     assert sum("refused" in line for line in lines) == 1
     assert not any(line.startswith("- ") for line in lines)
+
+
+def test_a_client_that_is_likely_to_refuse_our_certificate_is_named(tmp_path: Path) -> None:
+    seen = {"connections": 1, "suspects": [("mcp.test:443", "hung up during the TLS handshake")]}
+    lines = said(tmp_path, ["true"], **seen, disagreed=[("b.test:443", "did not agree on TLS (no shared cipher)")])
+    assert lines[1].startswith(
+        "the client hung up during the TLS handshake for mcp.test:443: it may not trust mcpsniff's certificates, "
+    )
+    assert "mcpsniff ca" in lines[1]
+    assert lines[2] == "the client did not agree on TLS (no shared cipher) for b.test:443"
+    assert lines[3].endswith("; what it had to say to mcp.test:443, b.test:443 is unknown")
+    assert len(lines) == 4
+
+
+def test_requests_that_did_not_get_there_are_counted_apart(tmp_path: Path) -> None:
+    seen = {"connections": 1, "recorded": 1, "answered": 1, "unreached": ["https://a.test"]}
+    assert said(tmp_path, ["true"], **seen)[1] == "saw 1 HTTP request of MCP that did not reach https://a.test"
 
 
 def test_quiet_says_only_what_is_amiss(tmp_path: Path) -> None:

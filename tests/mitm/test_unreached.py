@@ -12,6 +12,7 @@ import h2.connection
 import h2.events
 import pytest
 
+from mcpsniff.proxy.mitm.standing import summary
 from tests.cli.running import run
 from tests.mitm.certificates import Authority
 from tests.mitm.proxied import ASK, JSON, Proxy, home, served
@@ -76,7 +77,10 @@ def is_answered(proxy: Proxy, origin: str, status: int, body: bytes, why: str) -
     assert "502 POST" in text
     assert why in text
     assert f"route {proxy_url(proxy)} → {origin} " in text
-    assert (proxy.seen.recorded, list(proxy.seen.hosts)) == (1, [origin])
+    assert text.count(body.decode().removeprefix("mcpsniff: ").strip()) == 0  # the whole of it is in the finding
+    seen = proxy.seen
+    assert (seen.recorded, seen.answered, list(seen.hosts), list(seen.unreached)) == (1, 1, [], [origin])
+    assert summary(seen) == f"recorded 1 HTTP request that did not reach {origin}"
 
 
 def proxy_url(proxy: Proxy) -> str:
@@ -89,6 +93,7 @@ def test_a_plain_request(tmp_path: Path, host: str) -> None:
     with unused() as port, proxy.running():
         status, body = asked_with_http1(proxy.connect(), f"http://{host}:{port}/mcp")
     is_answered(proxy, f"http://{host}:{port}", status, body, f"cannot reach the upstream http://{host}:{port}")
+    assert (b"Check how the host is spelled." in body) == (host == NO_NAME) != (b"Is the server running?" in body)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", NO_NAME])
@@ -126,3 +131,4 @@ def test_a_certificate_that_is_not_trusted(tmp_path: Path, protocol: str) -> Non
             assert connection.selected_alpn_protocol() == protocol
             status, body = asked_with_http2(connection) if protocol == "h2" else asked_with_http1(connection, "/mcp")
     is_answered(proxy, f"https://localhost:{secure.port}", status, body, "is not trusted")
+    assert shown(proxy).count("--upstream-ca FILE") == 1

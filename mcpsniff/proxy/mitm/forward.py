@@ -41,15 +41,23 @@ class Seen:
     unrecorded: int
     """HTTP exchanges that passed without being written down."""
     hosts: Sequence[str]
-    """Servers of the recorded exchanges, by their origins."""
+    """Servers with which exchanges were recorded, by their origins."""
     others: Sequence[str]
     """Servers of what passed unrecorded, or without being looked into: by origins, or by host and port."""
     refusals: Sequence[tuple[str, str]]
-    """Hosts whose certificate, as we made it, a client refused, and how it said so."""
+    """Servers whose certificate, as we made it, a client refused, and how it said so."""
     troubles: Sequence[str]
     """Sentences about servers that were not reached, or not trusted."""
-    hung_up: Sequence[str] = ()
-    """Hosts from whose handshake a client went away, maybe for want of trust."""
+    suspects: Sequence[tuple[str, str]] = ()
+    """Servers whose certificate a client is likely to have refused, and what it did."""
+    disagreed: Sequence[tuple[str, str]] = ()
+    """Servers for which there was no TLS with a client for another reason, and what it did."""
+    unreached: Sequence[str] = ()
+    """Servers of recorded requests that we answered, since they did not get there."""
+    answered: int = 0
+    """Recorded requests that we answered ourselves."""
+    rejected: int = 0
+    """Requests that we answered ourselves, and did not record."""
 
 
 class ForwardSession:
@@ -83,6 +91,8 @@ class ForwardSession:
         desk = ForwardDesk(self._tap, hosts, handshakes, left_out=left_out, trouble=self._watch.say)
         self._tap.desk = desk
         self._distrust = Distrust(self._refused, self._left)
+        self._suspects: dict[str, str] = {}
+        """What is left of the doubts about clients, at the end."""
         self._tell = tell
         self._authority: Authority | None = None
         host, port = listen
@@ -143,41 +153,61 @@ class ForwardSession:
                 break
             if wait(0.02):
                 break
+        self._engine.call(self._conclude)
         self._engine.call(self._tap.stop)
         self._engine.stop()
         if not self._tap.kept:
             through = "no MCP came through the proxy" if self._watch.connections else "no client used the proxy"
+            through = "not every client had TLS" if self._has_refused else through
             through = "not every server was reached" if self._watch.troubles else through
             text = f"{NOTHING}: {through}; what was said past it is unknown"
             self._tap.remark(text)
         self.recording.finish()
-        kept = list(self._select.kept)
-        others = besides(self._select.passed, kept)
+        return self._sum_up()
+
+    def _conclude(self) -> None:
+        """Write into the capture which servers' certificates clients are likely to have refused: none came back."""
+        for place, what in self._distrust.suspects:
+            self._suspects[place] = what
+            self._tap.remark(f"{REFUSED} {shown(place)}, it seems ({what})")
+
+    @property
+    def _has_refused(self) -> bool:
+        return bool(self._distrust.refusals or self._suspects or self._distrust.disagreed)
+
+    def _sum_up(self) -> Seen:
+        """Return what was seen, once all is over."""
+        tap, kept = self._tap, list(self._select.kept)
+        apart = {*tap.unreached, *tap.astray}
         return Seen(
             self._watch.connections,
-            self._tap.kept,
-            self._tap.dropped,
-            kept,
-            others,
+            tap.kept,
+            tap.passed,
+            [origin for origin in kept if origin in tap.reached or origin not in apart],
+            [place for place in besides(self._select.passed, kept) if place not in tap.astray],
             list(self._distrust.refusals),
             list(self._watch.troubles),
-            list(self._distrust.hung_up),
+            list(self._suspects.items()),
+            list(self._distrust.disagreed.items()),
+            list(tap.unreached),
+            tap.own,
+            tap.rejected,
         )
 
-    def _refused(self, host: str, words: str, is_certain: bool) -> None:
+    def _refused(self, place: str, words: str) -> None:
         """Tell of a client that does not trust us, at once and in the capture."""
-        doubt = "" if is_certain else ", it seems"
-        text = f"{REFUSED} {shown(host)}{doubt} ({words})"
+        text = f"{REFUSED} {shown(place)} ({words})"
         self._tap.remark(text)
         if self._tell is not None:
             self._tell(f"{text}: let it trust {shown(self.ca_path)}; mcpsniff ca tells how, for each kind of client")
 
-    def _left(self, host: str, words: str) -> None:
-        """Tell of a client that went away before it said anything, for whatever reason."""
-        text = f"a client {words} for {shown(host)}"
+    def _left(self, place: str, words: str, is_suspect: bool) -> None:
+        """Tell of a client that went away before it said anything; maybe it trusts us and comes back."""
+        text = f"a client {words} for {shown(place)}"
         self._tap.remark(text)
         if self._tell is not None:
-            self._tell(f"{text}; if it always does, it may not trust mcpsniff's certificates (mcpsniff ca)")
+            doubt = "; if it always does, it may not trust mcpsniff's certificates (mcpsniff ca)"
+            self._tell(text + doubt * is_suspect)
 
     def _stalled(self, _: Client, address: Address, text: str) -> None:
         """Tell of a server that lets clients wait; in the capture, too, unless it is none of ours."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from mitmproxy.addons.next_layer import NextLayer
 from mitmproxy.connection import Client
+from mitmproxy.flow import Error
 from mitmproxy.http import HTTPFlow, Request
 from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.proxy import events, layer
@@ -18,6 +19,7 @@ from mitmproxy.proxy.layers.tls import parse_client_hello
 from mitmproxy.tls import ClientHelloData
 
 from mcpsniff.errors import UsageError
+from mcpsniff.protocol.origins import server_of
 from mcpsniff.proxy.address import Upstream, authority, parse_upstream
 from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.ends import REFUSED
@@ -26,8 +28,10 @@ from mcpsniff.proxy.mitm.client_side import Desk, ReverseHttp
 from mcpsniff.proxy.mitm.desk import Answers, as_response, explain, head_of
 from mcpsniff.proxy.mitm.handshakes import Handshakes
 from mcpsniff.proxy.mitm.hosts import Hosts
+from mcpsniff.proxy.mitm.select import Select, remember
 from mcpsniff.proxy.mitm.tap import Tap
 from mcpsniff.proxy.mitm.words import not_connected
+from mcpsniff.proxy.recorder import Recorder
 
 NO_SERVER: Final = Answer(
     403,
@@ -38,12 +42,42 @@ NO_SERVER: Final = Answer(
 _ERRORS: Final = "Cannot connect to "
 _HINT: Final = " If you plan to redirect"
 """How mitmproxy tells of a server that is not reached, and goes on to give advice."""
+_OURSELVES: Final = "Request destination unknown"
+"""How it tells that a request, or a tunnel, is meant to lead to the proxy itself."""
 
 
 class ForwardTap(Tap):
-    """A tap that asks ``desk`` before it takes a failed exchange for a hang-up."""
+    """A tap that asks ``desk`` before it takes a failed exchange for a hang-up, and counts what we answer ourselves."""
 
     desk: "ForwardDesk"
+
+    def __init__(self, recorder: Recorder, judge: Select) -> None:
+        super().__init__(recorder, judge)
+        self.own = self.rejected = 0
+        """Requests that we have answered ourselves: how many were recorded, and how many were not."""
+        self.passed = 0
+        """Exchanges that passed without being recorded."""
+        self.reached: dict[str, None] = {}
+        """Servers, by their origins, with which something was recorded."""
+        self.unreached: dict[str, None] = {}
+        """Those of recorded requests that we answered, since they did not get there."""
+        self.astray: dict[str, None] = {}
+        """What requests named in the place of a server that were meant for us."""
+
+    def over(self, flow: HTTPFlow, refused: str, *, is_recorded: bool) -> None:
+        """See `Tap`."""
+        request = flow.request
+        origin = server_of(request.scheme, authority(request.host, request.port, 0))
+        if not refused:
+            self.passed += not is_recorded
+        elif is_recorded:
+            self.own += 1
+        else:
+            self.rejected += 1
+        if refused == REFUSED:
+            remember(self.astray, origin)
+        elif is_recorded:
+            remember(self.unreached if refused else self.reached, origin)
 
     def error(self, flow: HTTPFlow) -> None:
         """See `Tap`."""
@@ -60,7 +94,7 @@ class ForwardDesk(Answers):
 
     def __init__(
         self,
-        tap: Tap,
+        tap: ForwardTap,
         hosts: Hosts,
         handshakes: Handshakes,
         *,
@@ -109,6 +143,9 @@ class ForwardDesk(Answers):
     def http_connect_error(self, flow: HTTPFlow) -> None:
         """There is no tunnel: say so in our words."""
         told = "" if flow.response is None else flow.response.get_text(strict=False) or ""
+        if _OURSELVES in told:
+            flow.response = as_response(self.reject(flow.request))
+            return
         told = told.removeprefix(_ERRORS).partition(": ")[2].partition(_HINT)[0]
         answer = not_connected(upstream_of(flow.request), told)
         self._trouble(answer.error)
@@ -132,6 +169,9 @@ class ForwardDesk(Answers):
         """Answer a request that has failed, if that is for us to do; False if one side simply hung up."""
         if self.has_answered(flow.request):
             return True
+        if _is_for_us(flow.error):
+            self.answer(self._tap, flow, NO_SERVER, REFUSED)
+            return True
         answer = explain(flow, upstream_of(flow.request), self._handshakes)
         if answer is None:
             return False
@@ -142,6 +182,11 @@ class ForwardDesk(Answers):
 
     def screen(self, listen: tuple[str, int], request: Request, head: bytes) -> None:
         """Let every request pass."""
+
+    def reject(self, request: Request) -> bytes:
+        """Return the answer to a request for us that no addon has heard of."""
+        self._tap.rejected += 1
+        return NO_SERVER.to(head_of(request))
 
     def screen_front(self, request: Request) -> None:
         """Note a request to the proxy itself that names no server."""
@@ -180,6 +225,11 @@ class ForwardDesk(Answers):
             self._left_out(authority(*context.server.address[:2], 0))
 
 
+def _is_for_us(error: Error | None) -> bool:
+    """True if an exchange failed because it would have led to the proxy itself."""
+    return error is not None and _OURSELVES in error.msg
+
+
 def upstream_of(request: Request) -> Upstream:
     """Return where a request goes; one for a tunnel does not tell what will be spoken in it."""
     scheme = request.scheme or ("http" if request.port == 80 else "https")
@@ -206,7 +256,7 @@ class _Front:
         """See `Desk`; a request that names no server at all ends before an addon hears of it."""
         answer = self._desk.take_answer(request)
         if answer is None and request is not None and self._desk.astray.pop(id(request), False):
-            answer = NO_SERVER.to(head_of(request))
+            answer = self._desk.reject(request)
         return answer
 
 

@@ -11,15 +11,14 @@ from typing import Any, Final
 from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.address import authority, is_loopback_address, parse_listen
 from mcpsniff.proxy.liveview import LiveView
-from mcpsniff.proxy.mitm.forward import ForwardSession, Seen
+from mcpsniff.proxy.mitm.forward import ForwardSession
 from mcpsniff.proxy.remains import PATIENCE, account_for
 from mcpsniff.proxy.say import say
-from mcpsniff.proxy.signals import Signals
+from mcpsniff.proxy.seen import Seen, besides, counted, exchanges, left_out, named, not_trusting, widened
+from mcpsniff.proxy.signals import Signals, warn_if_deaf
 
 LABEL: Final = "forward"
 """What the capture is called unless it is said otherwise."""
-NAMED: Final = 5
-"""Hosts that are named at the end."""
 
 
 def stand(options: Mapping[str, Any]) -> int:
@@ -83,6 +82,7 @@ def _announce(session: ForwardSession, url: str, *, quiet: bool) -> None:
         say(f"it listens on all interfaces: other machines reach it {where}, this one as above")
     if session.listens_to_others:
         say("warning: whoever reaches this machine can use that proxy, and be recorded")
+    warn_if_deaf()
 
 
 def outward(url: str) -> str | None:
@@ -100,22 +100,23 @@ def outward(url: str) -> str | None:
 
 def summary(seen: Seen, only: Sequence[str] = ()) -> str:
     """Return the sentence about what passed; ``only`` are the hosts that were to be looked into."""
-    passed = f"{seen.unrecorded:,} other exchange{'s' * (seen.unrecorded != 1)} passed unrecorded"
     if not seen.connections:
         return "no client has used the proxy"
-    if not seen.recorded:
-        others = f" ({_named(seen.others)})" if seen.others else ""
-        if seen.troubles:
-            unknown = "what clients had to say to a server that was not reached is unknown"
-            return f"nothing is recorded: {unknown}; {passed}{others}"
-        if only and seen.others:
-            names = " or ".join(map(shown, only))
-            return f"none of what passed was MCP to {names} (--only); it went to {_named(seen.others)}: widen --only"
-        return f"none of what passed was MCP: {passed}{others}; --all records everything"
-    what = f"recorded {seen.recorded:,} HTTP exchange{'s' * (seen.recorded != 1)} with {_named(seen.hosts)}"
-    return f"{what}; {passed}" if seen.unrecorded else what
-
-
-def _named(hosts: Sequence[str]) -> str:
-    names = ", ".join(map(shown, hosts[:NAMED]))
-    return names if len(hosts) <= NAMED else f"{names} and {len(hosts) - NAMED} more"
+    if seen.recorded:
+        return f"recorded {exchanges(seen)}{besides(seen)}"
+    if seen.troubles:
+        return (
+            f"nothing is recorded: what clients had to say to a server that was not reached is unknown{besides(seen)}"
+        )
+    apart, aside = not_trusting(seen), left_out(seen, only)
+    if apart:
+        return f"nothing is recorded: what a client had to say to {named(apart)} is unknown{besides(seen)}"
+    if aside:
+        names = " or ".join(map(shown, only))
+        return f"none of what passed was MCP to {names} (--only); it went to {named(aside)}: add {widened(aside)}"
+    if seen.unrecorded:
+        passed = f"{counted(seen.unrecorded, 'exchange')} passed unrecorded ({named(seen.others)})"
+        return f"none of what passed was MCP: {passed}; --all records everything"
+    if seen.rejected:
+        return f"nothing is recorded: mcpsniff itself answered {counted(seen.rejected, 'request')}"
+    return f"nothing is recorded: no HTTP went through the proxy{f' to {named(seen.others)}' if seen.others else ''}"

@@ -43,11 +43,12 @@ class Refusal:
         self.issuer = issuer
         self.names = names
 
-    def __str__(self) -> str:
-        """Which certificate it is, and why it is refused."""
+    @property
+    def which(self) -> str:
+        """Which certificate it is, with its names."""
         place = "its certificate" if self.depth == 0 else f"certificate {self.depth} of its chain"
         names = f", for {self.names}" if self.depth == 0 and self.names else ""
-        return f"{place} ({self.subject}, issued by {self.issuer}{names}): {self.why}"
+        return f"{place} ({self.subject}, issued by {self.issuer}{names})"
 
 
 class _Heard:
