@@ -4,6 +4,8 @@ import os
 import select
 import signal
 
+from mcpsniff.proxy.say import say
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +54,12 @@ class Signals:
         for number in _ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, handler)
+
+
+def warn_if_deaf() -> None:
+    """Say how to end this process if Ctrl-C is ignored, as in commands that a script starts with ``&`` (POSIX)."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        say(f"Ctrl-C is ignored here (started with &): end it with kill {os.getpid()}")
 
 
 def _noticed(_number: int, _frame: object) -> None:

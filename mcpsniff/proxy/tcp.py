@@ -20,7 +20,7 @@ from mcpsniff.proxy.address import parse_listen, parse_upstreams
 from mcpsniff.proxy.listener import Listener
 from mcpsniff.proxy.recording import Recording
 from mcpsniff.proxy.say import say
-from mcpsniff.proxy.signals import Signals
+from mcpsniff.proxy.signals import Signals, warn_if_deaf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class _Session:
         else:
             from mcpsniff.proxy.liveview import LiveView
 
+            warn_if_deaf()
             paths = [recording.path for recording in self._recordings if recording.path is not None]
             self._view = LiveView(paths) if paths else None
 

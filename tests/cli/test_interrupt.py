@@ -1,5 +1,6 @@
 """Ctrl-C while mcpsniff itself is still starting: quiet, and status 130, whatever it was doing."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import environment
+from tests.cli.running import COMMAND, environment
 
 INTERRUPT = """
 import os, signal, sys
@@ -76,3 +77,28 @@ def test_ctrl_c_while_starting_is_quiet(tmp_path: Path, name: str, how: str, tur
     for turn in turns:
         done = interrupted(tmp_path, (how + RUN).format(turn=turn, words=COMMANDS[name]))
         assert (turn, done.returncode, done.stdout, done.stderr) == (turn, INTERRUPTED, b"", b"")
+
+
+def test_where_ctrl_c_is_ignored_relays_say_how_they_end(tmp_path: Path) -> None:
+    """A script that starts a command with ``&`` has it ignored (POSIX, XCU 2.11)."""
+    home = environment(HOME=str(tmp_path), MCPSNIFF_DIR=str(tmp_path / "captures"))
+    children = {}
+    for words in (["http", "http://127.0.0.1:1"], ["forward"], ["http", "http://127.0.0.1:1", "--quiet"]):
+        command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *COMMAND, *words, "--no-transcript"]
+        children[" ".join(words)] = subprocess.Popen(
+            command, env=home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+    for name, child in children.items():
+        quiet = "--quiet" in name
+        stream, last = (child.stdout, b"http://") if quiet else (child.stderr, b"Ctrl-C is ignored here")
+        assert stream is not None
+        said = b""
+        while last not in said:
+            piece = os.read(stream.fileno(), 4096)
+            assert piece, (name, said)
+            said += piece
+        child.terminate()
+        _, rest = child.communicate(timeout=60)
+        assert child.returncode == 0
+        text = f"mcpsniff: Ctrl-C is ignored here (started with &): end it with kill {child.pid}\n"
+        assert (text in (said + rest).decode()) is not quiet
