@@ -6,6 +6,7 @@ from mitmproxy.connection import Client, ConnectionState
 from mitmproxy.http import HTTPFlow, Request, Response
 from mitmproxy.net.http import http1
 
+from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.address import Upstream
 from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.mitm.handshakes import Handshakes
@@ -15,6 +16,8 @@ from mcpsniff.wire.http1 import Http1Splitter
 from mcpsniff.wire.http1_parts import Head
 
 _SMUGGLED: Final = "refusing to prevent request smuggling attacks"
+_SCHEME: Final = "Invalid request scheme: "
+_CONNECT: Final = "mitmproxy received an HTTP CONNECT request"
 _UNREADABLE: Final = "Cannot parse HTTP response: "
 
 
@@ -60,6 +63,11 @@ def explain(flow: HTTPFlow, upstream: Upstream, handshakes: Handshakes) -> Answe
         whose = "request" if "from client" in told else "response"
         what = flaw(told.removeprefix("Received ").partition(" from ")[0])
         return Answer(400 if whose == "request" else 502, f"the {whose} may be read differently: {what}")
+    if told.startswith(_SCHEME):
+        what = "this proxy goes to http:// and https:// alone, and the request to something else"
+        return Answer(400, f"{what}: {shown(told.removeprefix(_SCHEME))}")
+    if told.startswith(_CONNECT):
+        return Answer(400, "a server is asked here, not a proxy: it makes no tunnel (CONNECT)")
     if flow.response is not None or not flow.client_conn.state & ConnectionState.CAN_READ:
         return None
     if sent_alert(flow):
