@@ -241,7 +241,7 @@ class Flow:
         http.response, http.t_response = head, head.t_last
         body = b"".join(part.data for part in parts if isinstance(part, Data))
         http.answered.wire = http.answered.size = len(body)
-        http.answered.beginning = body[:BEGINNING]
+        http.answered.beginning = http.answered.kept = body[:BEGINNING]
         http.answered.is_over = http.answered.is_complete = True
         self._listener.responded(out, http)
         self._settle(out, http, head.t_last)
@@ -345,4 +345,5 @@ def _conclude(body: Body, part: End, reader: Reader) -> None:
     body.is_over = True
     body.is_complete = part.complete
     body.size = reader.size
+    body.kept = reader.document or reader.beginning
     body.flaws += tuple(flaw for flaw in (*part.flaws, *reader.flaws) if flaw not in body.flaws)

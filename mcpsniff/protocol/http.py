@@ -78,20 +78,33 @@ class Body:
     """Flaws of its framing and its coding."""
     beginning: bytes = b""
     """Of a response that refuses and carries no message: its first bytes, as people are to read them."""
+    kept: bytes = b""
+    """Of a body that carries no message, its coding removed: all of a form or a JSON text up to 64 KiB, else a beginning."""
 
     def so_far(self) -> "Body":
-        """What was seen by now, which does not change any more."""
+        """What was seen by now, which does not change any more; ``kept`` goes along, so that it is told only once."""
         counts = (self.wire, self.size, self.messages, self.events, self.primings, self.keep_alives)
-        return Body(*counts, self.is_over, self.is_complete, self.flaws, self.beginning)
+        body = Body(*counts, self.is_over, self.is_complete, self.flaws, self.beginning, self.kept)
+        self.kept = b""
+        return body
+
+    @property
+    def is_cut(self) -> bool:
+        """True if ``kept`` is not all of it."""
+        return len(self.kept) < self.size
 
     @property
     def text(self) -> str:
         """Its beginning as text; empty if it is no text. What is left of a character that was cut is left out."""
+        return self.text_of(self.beginning)
+
+    def text_of(self, data: bytes) -> str:
+        """Its first bytes as text, see `text`."""
         try:
-            text = self.beginning.decode()
+            text = data.decode()
         except UnicodeDecodeError as error:
-            is_cut = self.size > len(self.beginning) and error.start >= len(self.beginning) - 3
-            text = self.beginning[: error.start].decode() if is_cut else self.beginning.decode("latin-1")
+            is_cut = self.size > len(data) and error.start >= len(data) - 3
+            text = data[: error.start].decode() if is_cut else data.decode("latin-1")
         return "" if len(_CONTROLS.findall(text)) * 8 > len(text) else text.strip()
 
 

@@ -40,7 +40,7 @@ class JsonLines:
             Message: self._message,
             Exchange: _exchange,
             Finding: _finding,
-            Http: _http,
+            Http: self._http,
             Stderr: _stderr,
             Close: _close,
             Note: _note,
@@ -72,6 +72,9 @@ class JsonLines:
         if self._payload:
             line += _payload(message)
         return line + b"}\n"
+
+    def _http(self, event: Http) -> bytes:
+        return _http(event, payload=self._payload)
 
 
 def _frame(frame: Frame) -> bytes:
@@ -117,7 +120,7 @@ def _exchange(exchange: Exchange) -> bytes:
     return line + b"}\n"
 
 
-def _http(event: Http) -> bytes:
+def _http(event: Http, *, payload: bool) -> bytes:
     http = event.exchange
     fields = {
         "type": "http",
@@ -135,8 +138,8 @@ def _http(event: Http) -> bytes:
         "by": http.by,
         "ended_by": event.ended_by,
         "interim": http.interim,
-        "request": _half(http.request, event.asked),
-        "response": _half(http.response, event.answered),
+        "request": _half(http.request, event.asked, payload=payload),
+        "response": _half(http.response, event.answered, payload=payload),
         "flaws": event.flaws,
         "spans": orjson.Fragment(_spans(event.spans).encode()),
     }
@@ -154,7 +157,7 @@ def _step(step: Step, n: int) -> dict[str, Any]:
     return {**fields, "succeeded": step.succeeded, "asked": step.asked, "said": step.said}
 
 
-def _half(head: Head | None, body: Body) -> dict[str, Any] | None:
+def _half(head: Head | None, body: Body, *, payload: bool) -> dict[str, Any] | None:
     """A request or a response."""
     if head is None:
         return None
@@ -168,7 +171,21 @@ def _half(head: Head | None, body: Body) -> dict[str, Any] | None:
     }
     if text := body.text:
         fields["text"] = text
+    if payload and body.kept:
+        fields |= _body(body)
     return fields
+
+
+def _body(body: Body) -> dict[str, Any]:
+    """The body of a request or a response that carries no message, as far as it was kept."""
+    if body.is_cut:
+        return {"payload_text": body.kept.decode(errors="replace"), "payload_cut": True}
+    try:
+        orjson.loads(body.kept)
+    except ValueError:
+        return {"payload_text": body.kept.decode(errors="replace")}
+    # Strict JSON has raw line breaks between tokens only.
+    return {"payload": orjson.Fragment(body.kept.strip().translate(_LINE_BREAKS))}
 
 
 def _finding(finding: Finding) -> bytes:

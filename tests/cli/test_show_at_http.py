@@ -170,3 +170,49 @@ def test_a_change_on_the_way_shows_before_and_after(shown: Any) -> None:
 
 def run_json(said: list[Record]) -> list[dict[str, Any]]:
     return json_lines(said, transport="http")
+
+
+METADATA = '{"issuer":"http://127.0.0.1:9000","scopes_supported":["user"]}'
+BODIES = f"""\
+C> GET /.well-known/oauth-authorization-server
+S> 200 {METADATA}
+C> POST /token grant_type=refresh_token&refresh_token=*********&resource=http%3A%2F%2Fx%2Fmcp
+    Content-Type: application/x-www-form-urlencoded
+S> 400 {{"error":"invalid_grant"}}
+C> GET /long
+S> 200 {"<p>long</p>" * 1_000}
+    Content-Type: text/html
+"""
+
+
+def test_a_body_that_carries_no_message_is_shown(shown: Any, tmp_path: Path) -> None:
+    page = shown(number_of(BODIES, "http", 0, tmp_path), said=BODIES)
+    assert page.endswith(
+        '\nWhat the response says\n  {"issuer": "http://127.0.0.1:9000", "scopes_supported": ["user"]}\n'
+    )
+    token = shown(number_of(BODIES, "http", 1, tmp_path), "--hex", said=BODIES)
+    assert (
+        "\nWhat the request says\n  grant_type=refresh_token\n  refresh_token=*********\n"
+        "  resource=http%3A%2F%2Fx%2Fmcp\n"
+    ) in token
+    assert '\nWhat the response says\n  {"error": "invalid_grant"}\n' in token
+    assert token.count("invalid_grant") == 1
+    assert "\nBytes of the request's body\n  00000000  67 72 61 6e 74 5f 74 79  70 65" in token
+    assert "\nBytes of the response's body\n  00000000  7b 22 65 72 72 6f 72 22  " in token
+    long = shown(number_of(BODIES, "http", 2, tmp_path), "--hex", said=BODIES)
+    assert long.count("mcpsniff kept the first 2,048 of 11,000 bytes; the capture carries all") == 2
+
+
+def test_as_json_such_a_body_comes_with_payloads_only(tmp_path: Path) -> None:
+    path = save(tmp_path, "a.mcpcap", records(BODIES), transport="http")
+
+    def told(*options: str) -> list[dict[str, Any]]:
+        lines = run("show", str(path), "--format", "json", *options).out.splitlines()
+        return [event for event in map(json.loads, lines) if event["type"] == "http"]
+
+    metadata, token, long = told("--payload")
+    assert metadata["response"]["payload"] == json.loads(METADATA)
+    assert "payload" not in metadata["request"]
+    assert token["request"]["payload_text"].startswith("grant_type=refresh_token&refresh_token=***")
+    assert (len(long["response"]["payload_text"]), long["response"]["payload_cut"]) == (2_048, True)
+    assert not any("payload" in name for event in told() for name in (*event["request"], *event["response"]))

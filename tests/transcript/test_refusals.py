@@ -87,7 +87,7 @@ def test_only_the_beginning_of_a_long_one_is_kept() -> None:
 def test_what_is_no_text_is_not_shown() -> None:
     said = answered(bytes(range(256)) * 4, "Content-Type: image/png")
     assert "text" not in of_type(json_lines(records(said), transport="http"), "http")[-1]["response"]
-    assert "What the response says" not in at_the_refusal(said)
+    assert "What the response says\n  no text; --hex shows its bytes\n" in at_the_refusal(said)
 
 
 def test_a_body_that_is_a_message_or_of_a_success_is_told_once() -> None:
@@ -105,4 +105,4 @@ def test_a_refusal_that_mcp_foresees_says_nothing_more() -> None:
 
 def test_a_masked_answer_of_ours_is_whole_on_its_page() -> None:
     said = f'{OPEN_ONE}C> POST /mcp {call(2)}\nM> 502 {{"error":"cannot reach it"}}'
-    assert 'What the response says\n  {"error":"cannot reach it"}' in at_the_refusal(said)
+    assert 'What the response says\n  {"error": "cannot reach it"}' in at_the_refusal(said)

@@ -8,6 +8,7 @@ from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import INVALID
+from mcpsniff.transcript.at.bodies import bodies, shown_lines
 from mcpsniff.transcript.at.facts import facts
 from mcpsniff.transcript.at.found import BYTES_KEPT, Found
 from mcpsniff.transcript.at.hexpane import hex_lines, odd_places
@@ -42,9 +43,10 @@ class EventPage:
             self._known(known.name, visible(known.value), visible(known.remark))
         self._payload(found)
         self._heads(found)
-        self._refusal(found)
+        self._bodies(found)
         self._changed(found)
         self._bytes(found)
+        self._bytes_of_bodies(found)
         for finding in found.findings:
             self._finding(finding)
         self._exchange(found)
@@ -97,8 +99,29 @@ class EventPage:
                 for text in hard_wrapped("".join(rest), self._width - 4) if rest else ():
                     self._print([("", "    "), ("plain", text)])
 
+    def _bodies(self, found: Found) -> None:
+        """Print bodies that carry no message."""
+        if not isinstance(found.event, Http):
+            self._refusal(found)
+            return
+        for shown in bodies(found.event):
+            self._heading(f"What the {shown.of} says")
+            for line in shown_lines(shown, self._width - 4):
+                self._print([("", "  "), *line])
+
+    def _bytes_of_bodies(self, found: Found) -> None:
+        """Print their bytes, without their content coding, where that is asked for."""
+        if not (self._hexadecimal and isinstance(found.event, Http)):
+            return
+        for shown in bodies(found.event):
+            self._heading(f"Bytes of the {shown.of}'s body")
+            for line in hex_lines(shown.body.kept, 0, self._width - 2, everything=True, has_cr=True):
+                self._print([("", "  "), *line])
+            if shown.cut:
+                self._wrap("remark", shown.cut)
+
     def _refusal(self, found: Found) -> None:
-        """Print what the body of a refusal says."""
+        """Print what the body of a refusal of a message says."""
         body = None if found.http is None else found.http.answered
         if body is None or not body.text:
             return
