@@ -51,7 +51,10 @@ _SHELLS = _words("sh bash zsh dash")
 _INTERPRETERS = _SHELLS | _words("node nodejs bun deno tsx ts-node ruby perl php java")
 _WRAPPERS = _words("env nice nohup exec time sudo stdbuf")
 _SAYS_NOTHING = _words("__main__ main index cli app run start")
-_BUILD_FOLDERS = _words("dist build out lib src bin cjs esm js")
+_ROLES = _words("client server")
+"""What a program does, which many have in common: the project's name is put in front."""
+_BUILD_FOLDERS = _words("dist build out lib libs src bin cjs esm js target")
+_SYSTEM_FOLDERS = _words("usr local opt srv var home users root tmp sbin")
 _SUFFIXES = _words(".py .pyz .js .mjs .cjs .ts .mts .cts .rb .pl .php .sh .jar .exe .cmd .bat .bin")
 
 
@@ -81,7 +84,8 @@ def default_label(argv: Sequence[str]) -> str:
     """Name the server that ``argv`` starts: its package, module or script rather than the launcher in front of it.
 
     ``npx -y @scope/server-x`` gives ``server-x``, ``python -m pkg_server`` gives ``pkg_server``, ``node dist/index.js``
-    the name of the folder above ``dist``. The result is safe (see `safe_label`).
+    the name of the folder above ``dist``, and ``python weather/client.py`` gives ``weather-client``. The result is safe
+    (see `safe_label`).
     """
     return safe_label(_name(list(argv), depth=0))
 
@@ -104,7 +108,8 @@ def _name(argv: list[str], depth: int) -> str:
         inner = re.sub(r"[:@].*", "", image[0].rsplit("/", 1)[-1]) if image else ""
     elif command in _INTERPRETERS or re.fullmatch(r"(python|pypy)[\d.]*w?", command):
         inner = _program(rest, depth, shell=command in _SHELLS)
-    return inner or _script(argv[0])
+    is_file = "/" in argv[0] or os.path.splitext(argv[0])[1].lower() in _SUFFIXES
+    return inner or (_script(argv[0]) if is_file else _stem(argv[0]))  # else it is found by PATH, not in this folder
 
 
 def _package_run(rest: list[str], subcommands: tuple[str, ...], values: frozenset[str], depth: int) -> str:
@@ -119,14 +124,20 @@ def _package_run(rest: list[str], subcommands: tuple[str, ...], values: frozense
 
 def _uv_run(rest: list[str], depth: int) -> str:
     """Return what ``uv run`` or ``uv tool run`` starts, or nothing."""
-    rest = _after_options(rest, _VALUES_UV)
+    given, rest = rest, _after_options(rest, _VALUES_UV)
     if rest[:2] == ["tool", "run"]:
         return _package_run(rest[2:], (), _VALUES_UV, depth)
     if rest[:1] != ["run"]:
         return ""
     words = _after_options(rest[1:], _VALUES_UV)
-    before = rest[: len(rest) - len(words)]
-    return words[0] if words and before[-1] in {"-m", "--module"} else _name(words, depth + 1)
+    before = given[: len(given) - len(words)]
+    folder = _value(before, "--directory")
+    if words and before[-1] in {"-m", "--module"}:
+        return _module(words[0], folder)
+    if folder:
+        at = next((at for at, word in enumerate(words) if word.endswith(".py")), len(words))
+        words[at : at + 1] = [os.path.join(folder, word) for word in words[at : at + 1]]
+    return _name(words, depth + 1)
 
 
 def _program(rest: list[str], depth: int, *, shell: bool) -> str:
@@ -135,7 +146,7 @@ def _program(rest: list[str], depth: int, *, shell: bool) -> str:
     while at < len(rest) and rest[at].startswith("-"):
         word, following = rest[at], rest[at + 1] if at + 1 < len(rest) else ""
         if word in {"-m", "--module"}:
-            return following.removesuffix(".__main__")
+            return _module(following)
         if word == "-jar":
             return _script(following)
         if word in {"-c", "-lc", "-e"}:
@@ -160,10 +171,14 @@ def _after_options(words: list[str], values: frozenset[str]) -> list[str]:
 
 
 def _package(spec: str) -> str:
-    """``@scope/name@1.2`` gives ``name``; a path or address gives its last part."""
+    """``@scope/name@1.2`` gives ``name``, ``@scope/server`` ``scope-server``; a path or address gives its last part."""
     name = spec if spec.startswith("@") else re.sub(r"^[\w+.-]+:(//)?", "", spec)
     name = name.rstrip("/").rsplit("/", 1)[-1]
-    return re.sub(r"([@=<>~!\[#;].*|\.git)$", "", name) or name
+    name = re.sub(r"([@=<>~!\[#;].*|\.git)$", "", name) or name
+    scope = spec[1:].partition("/")[0] if spec.startswith("@") else ""
+    if scope and name.lower() in _ROLES | _SAYS_NOTHING:
+        return f"{scope}-{name}" if name.lower() in _ROLES else scope
+    return name
 
 
 def _stem(path: str) -> str:
@@ -172,12 +187,40 @@ def _stem(path: str) -> str:
     return root if suffix.lower() in _SUFFIXES and root else name
 
 
+def _module(name: str, folder: str = "") -> str:
+    """Return a module's name, or that of the project where it says nothing (``server``, ``src.main``)."""
+    words = name.removesuffix(".__main__").split(".")
+    if all(word.lower() in _SAYS_NOTHING | _ROLES | _BUILD_FOLDERS for word in words):
+        return _script(os.path.join(folder, *words))
+    return ".".join(words)
+
+
+def _value(words: list[str], option: str) -> str:
+    """Return the value of ``option`` among ``words``, or nothing."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return ""
+
+
 def _script(path: str) -> str:
-    """Return the stem of a program's file, or the project's folder when the stem (index, main) says nothing."""
+    """Return the stem of a program's file; with the project's folder where it says little, or the folder alone.
+
+    That is for a stem that says what many programs do (client, server), or nothing (index, main).
+    """
     stem = _stem(path)
-    if stem.lower() not in _SAYS_NOTHING or "\0" in path:
+    if stem.lower() not in _SAYS_NOTHING | _ROLES or "\0" in path:
         return stem
-    folder = os.path.dirname(os.path.abspath(path))
-    while os.path.basename(folder).lower() in _BUILD_FOLDERS:
+    role = stem if stem.lower() in _ROLES else ""
+    try:
+        folder = os.path.dirname(os.path.abspath(path))
+    except OSError:  # this folder is gone
+        return stem
+    while (name := os.path.basename(folder)).lower() in _BUILD_FOLDERS | _SAYS_NOTHING | _ROLES:
+        role = role or (name if name.lower() in _ROLES else "")
         folder = os.path.dirname(folder)
-    return os.path.basename(folder) or stem
+    if not name or name.lower() in _SYSTEM_FOLDERS or folder == os.path.expanduser("~"):  # no project's
+        return stem
+    return f"{name}-{role}" if role.lower() not in name.lower() else name

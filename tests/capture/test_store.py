@@ -272,12 +272,30 @@ def test_any_command_has_a_label(argv: list[str]) -> None:
         ("npm exec foo -- --bar", "foo"),
         ("python -m mcp_server_time", "mcp_server_time"),
         ("/usr/bin/python3.13 -u -X utf8 -m pkg.__main__", "pkg"),
-        ("python server.py", "server"),
+        ("python /srv/weather/server.py", "weather-server"),
+        ("python /a/weather/client.py http://localhost", "weather-client"),
+        ("node /a/weather/client/dist/index.mjs", "weather-client"),
+        ("python /a/my_client/client.py", "my_client"),
+        ("python /a/weather/app/server.py", "weather-server"),
+        ("/usr/local/bin/server", "server"),
+        ("server --port 1", "server"),
+        ("app", "app"),
+        ("python /server.py", "server"),
+        ("python /tmp/client.py", "client"),
+        ("python -m weather.server", "weather.server"),
+        ("env -u SSL_CERT_FILE python /a/weather/client.py", "weather-client"),
+        ("npx -y @acme/server", "acme-server"),
+        ("npx -y @acme/cli@1.0", "acme"),
+        ("uvx server", "server"),
+        ("uv --directory=/a/weather run main.py", "weather"),
+        ("uv run /a/weather/server.py --directory /data", "weather-server"),
+        ("uv --directory /a/weather run -m server", "weather-server"),
+        ("uv run --directory /a/weather python client.py", "weather-client"),
         ("python -c print()", "python"),
         ("python3 /srv/thing/main.py", "thing"),
         ("uvx mcp-server-git --repository x", "mcp-server-git"),
         ("uvx --from git+https://h.test/a/b mcp-b@1.2", "mcp-b"),
-        ("uv --directory /x run server.py", "server"),
+        ("uv --directory /x run server.py", "x-server"),
         ("uv run python -m a.b", "a.b"),
         ("uv run -m abc", "abc"),
         ("uv tool run abc==1", "abc"),
@@ -287,7 +305,7 @@ def test_any_command_has_a_label(argv: list[str]) -> None:
         ("node /a/b/build/index.js", "b"),
         ("bun run /a/b/src/index.ts", "b"),
         ("deno run -A jsr:@a/b", "b"),
-        ("java -jar /x/server.jar", "server"),
+        ("java -jar /x/target/server.jar", "x-server"),
         ("docker run -i --rm -e TOKEN ghcr.io/github/github-mcp-server:1", "github-mcp-server"),
         ("env A=1 B=2 nice -n 5 /x/foo", "foo"),
         ("node", "node"),
@@ -306,6 +324,15 @@ def test_a_label_looks_into_a_shell_line_and_at_the_folder(tmp_path: Path, monke
     project.mkdir()
     monkeypatch.chdir(project)
     assert default_label(["node", "dist/index.js"]) == "project"
+    assert default_label(["python", "server.py"]) == default_label(["python", "-m", "src.server"]) == "project-server"
+    assert default_label(["node", "./client.mjs"]) == default_label(["./client"]) == "project-client"
+    monkeypatch.setenv("HOME", str(project))
+    assert default_label(["python", "client.py"]) == "client", "whose home it is says nothing"
+    gone = project / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert default_label(["python", "client.py"]) == "client"
 
 
 def test_shown_text_holds_nothing_that_acts_on_a_terminal() -> None:
