@@ -182,11 +182,13 @@ KEEP, DROP, WAIT = Verdict.KEEP, Verdict.DROP, Verdict.WAIT
 
 
 def judged(
-    judge: Says, response: bytes = SHAPES["json"][0]
+    judge: Says, response: bytes = SHAPES["json"][0], over: list[bool] | None = None
 ) -> tuple[list[tuple[int, str, int | None, object]], Tapped]:
     """What is recorded of one exchange, which passes in any case."""
     came: list[bytes] = []
     tapped = Tapped(Recorder(), judge)
+    if over is not None:
+        tapped.tap.over = lambda *_, is_recorded: over.append(is_recorded)  # type: ignore[method-assign,misc]
     with Upstream(serving(response, came)) as upstream, tapped.running(upstream), tapped.connect() as peer:
         peer.send(post(ASK))
         peer.next_message()
@@ -214,9 +216,11 @@ def test_what_is_kept_late_is_recorded_as_if_it_had_been_at_once(verdicts: list[
 
 @pytest.mark.parametrize("verdicts", [[DROP], [WAIT, DROP], [WAIT, WAIT, WAIT, WAIT, DROP], [WAIT] * 9])
 def test_nothing_is_written_down_of_what_is_dropped(verdicts: list[Verdict]) -> None:
-    records, tapped = judged(Says(*verdicts))
+    over: list[bool] = []
+    records, tapped = judged(Says(*verdicts), over=over)
     assert records == []
     assert (tapped.tap.kept, tapped.tap.dropped) == (0, 1)
+    assert over == [False], "it is forgotten, too"
 
 
 def test_a_judge_that_fails_drops(capfd: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,7 @@ class Records:
 
     def close(self, body: int, how: str, why: str = "") -> None:
         """A body is over: ``eof``, ``reset`` or ``aborted``."""
-        if self.closed[body] or not self.is_open(body):
+        if self.closed[body] or not (self.is_dropped or self.is_open(body)):
             return
         self.closed[body] = True
         self.put("close", body, {"how": how, "error": why} if why else {"how": how})
