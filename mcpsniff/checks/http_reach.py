@@ -3,12 +3,10 @@
 import re
 from typing import Final
 
-import orjson
-
 from mcpsniff.capture.records import COMMENT
 from mcpsniff.checks import CLIENT, ERROR, HTTP, NETWORK, WARNING, Hit, Verdict, check
 from mcpsniff.checks.over_http import STREAMABLE, request_line
-from mcpsniff.checks.words import plain
+from mcpsniff.checks.words import plain, said_by_us
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.http import Http
@@ -78,7 +76,7 @@ def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
     Fix: Start the server, and check host and port of the upstream that mcpsniff was given. ``--upstream-ca FILE`` lets
     it trust a certificate of your own, ``--insecure`` any.
     """
-    said = _sentence(event.exchange.answered.beginning.decode(errors="replace"))
+    said = said_by_us(event.exchange.answered.beginning)
     found = _TLS.search(said)
     if found is not None:
         fix = plain(found["fix"].strip(), 200)
@@ -129,15 +127,6 @@ def upstream_expects_tls(event: Http, _: Conversation) -> Verdict:
     place = plain(http.authority.removeprefix("http://"), 60)
     fix = f"Use https://{place}{plain(http.path, 60)} for it." if http.authority.startswith("http://") else ""
     return Hit(f"{place} expects TLS, and answered {request_line(http)} with {how}", fix=fix)
-
-
-def _sentence(body: str) -> str:
-    """Return what an answer of mcpsniff says, as text or as JSON."""
-    try:
-        said = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return body
-    return str(said.get("error")) if isinstance(said, dict) else body
 
 
 def _way_out(tried: str) -> str:

@@ -3,6 +3,8 @@
 import signal
 from typing import Any, Final
 
+import orjson
+
 from mcpsniff.capture.labels import shown
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.exchanges import Exchange
@@ -25,6 +27,19 @@ def quoted(text: str | bytes, width: int = WIDTH) -> str:
     if isinstance(text, bytes):
         text = text[: 4 * width].decode(errors="backslashreplace")
     return f'"{plain(text, width)}"'
+
+
+def said_by_us(body: bytes) -> str:
+    """The sentence in the body of an answer of mcpsniff's own: text, JSON, or a JSON-RPC error."""
+    text = body.decode(errors="replace")
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        said = None
+    error = said.get("error") if isinstance(said, dict) else None
+    if isinstance(error, dict):
+        error = error.get("message")
+    return (error if isinstance(error, str) else text).removeprefix("mcpsniff: ")
 
 
 def value(thing: Any) -> str:

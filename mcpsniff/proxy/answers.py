@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mcpsniff.wire.http1_parts import Head
 
 REASONS: "Final" = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}
+REFUSED: "Final" = -32000
+"""The code of our JSON-RPC errors: of those that are free for servers (JSON-RPC 2.0, 5.1)."""
 TLS: "Final" = b"\x16\x03"
 """How a client of TLS begins (RFC 8446, 5.1)."""
 UNKNOWN: "Final" = ("name or service not known", "nodename nor servname", "no address associated", "name resolution")
@@ -34,12 +36,21 @@ class Answer:
         return Answer(self.status, f"{self.error} Besides, {remark}.", **self._details)
 
     def to(self, request: "Head | None") -> bytes:
-        """Return the response to a request: JSON if that accepts it, else plain text; for HEAD without its body."""
-        accepts = ", ".join(request.all("accept")) if request is not None else ""
+        """Return the response to a request: JSON if that accepts it, else plain text; for HEAD without its body.
+
+        To a POST that accepts event streams, too, as those of Streamable HTTP do, it is a JSON-RPC error without an id,
+        which MCP allows with each status that refuses (basic/transports): some clients show its message.
+        """
+        accepts = ", ".join(request.all("accept")).lower() if request is not None else ""
         has_body = request is None or request.method != "HEAD"
-        if "json" in accepts.lower():
+        if "json" in accepts:
             kind = "application/json"
-            body = json.dumps({"error": self.error, "by": "mcpsniff", **self._details}, ensure_ascii=False) + "\n"
+            details = {"by": "mcpsniff", **self._details}
+            said: dict[str, Any] = {"error": self.error, **details}
+            if request is not None and request.method == "POST" and "text/event-stream" in accepts:
+                error = {"code": REFUSED, "message": f"mcpsniff: {self.error}", "data": details}
+                said = {"jsonrpc": "2.0", "id": None, "error": error}
+            body = json.dumps(said, ensure_ascii=False) + "\n"
         else:
             kind = "text/plain; charset=utf-8"
             body = f"mcpsniff: {self.error}\n"

@@ -1,10 +1,10 @@
 """What mcpsniff itself changed, said or hid on the way, in words; what it does to every request is told once."""
 
-import json
 import re
 from collections import OrderedDict
 from typing import Final
 
+from mcpsniff.checks.words import said_by_us
 from mcpsniff.protocol.events import Note
 from mcpsniff.transcript.wording import note_words
 
@@ -14,6 +14,7 @@ TOLD_LIMIT: Final = 1_000
 LONGEST: Final = 500
 _UNREACHED: Final = re.compile(
     r"(the upstream \S+ is not trusted): "
+    r"|(the upstream \S+ expects TLS): "
     r"|(TLS with the upstream \S+ failed: .*)\. (?:Check|Let|Use) "
     r"|(cannot reach the upstream \S+ \(.*\))\. ",
     re.DOTALL,
@@ -69,13 +70,7 @@ class OwnChanges:
 def _what_we_said(data: object) -> str:
     """The sentence in the body of an answer of ours (`mcpsniff.proxy.answers`)."""
     body = data.partition(b"\r\n\r\n")[2] if isinstance(data, bytes) else b""
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        said = None
-    sentence = said.get("error") if isinstance(said, dict) else None
-    text = sentence if isinstance(sentence, str) else body.decode(errors="replace").removeprefix("mcpsniff: ")
-    return _in_short(" ".join(text.split()))[:LONGEST]
+    return _in_short(" ".join(said_by_us(body).split()))[:LONGEST]
 
 
 def _in_short(text: str) -> str:

@@ -259,11 +259,13 @@ def test_a_server_that_is_gone_is_answered_for_and_the_request_recorded(tmp_path
         port = taken.getsockname()[1]
     proxy = Proxy(tmp_path, None, [])
     with proxy.running(), Peer(proxy.connect()) as peer:
-        peer.send(post(ASK, JSON, "Accept: application/json", target=f"http://127.0.0.1:{port}/mcp"))
+        accept = "Accept: application/json, text/event-stream"
+        peer.send(post(ASK, JSON, accept, target=f"http://127.0.0.1:{port}/mcp"))
         head, body = peer.next_message()
     assert head.status == 502
-    assert json.loads(body)["by"] == "mcpsniff"
-    assert f"cannot reach the upstream http://127.0.0.1:{port} (127.0.0.1:{port}: " in json.loads(body)["error"]
+    error = json.loads(body)["error"]  # the same as of mcpsniff http
+    assert (error["code"], error["data"]["by"]) == (-32000, "mcpsniff")
+    assert f"cannot reach the upstream http://127.0.0.1:{port} (127.0.0.1:{port}: " in error["message"]
     assert "MCP556" in run("show", str(proxy.file)).out
     assert proxy.heads == ["POST /mcp HTTP/1.1"]
     chunks = [body for _, kind, _, body in proxy.records if kind == "chunk"]

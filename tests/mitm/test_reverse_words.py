@@ -20,6 +20,7 @@ from mcpsniff.wire.http1_parts import Head
 UPSTREAM = Upstream(None, "mcp.test", 8443, "/mcp", "https")
 CA = "Acme Inc. Root"
 JSON = b"POST / HTTP/1.1\r\nHost: h\r\nAccept: application/json\r\n\r\n"
+RPC = JSON.replace(b"application/json", b"application/json, text/event-stream")
 
 
 def refusal(why: str, depth: int = 0, issuer: str = CA) -> Answer:
@@ -108,11 +109,13 @@ UNREACHED = "no connection could be made to https://mcp.test:8443"
         ),
     ],
 )
-@pytest.mark.parametrize("request_", [b"", JSON])
+@pytest.mark.parametrize("request_", [b"", JSON, RPC], ids=["text", "json", "json-rpc"])
 def test_fault_and_fix(answer: Answer, told: str, fix: str, request_: bytes) -> None:
     (head,) = [part for part in Http1Splitter(0, "c2s").feed(0, request_) if isinstance(part, Head)] or [None]
     body = answer.to(head).partition(b"\r\n\r\n")[2]
-    assert body.startswith(b"{") is bool(request_)
+    assert body.startswith(
+        b'{"jsonrpc": "2.0", "id": null, ' if request_ == RPC else b"{" if request_ else b"mcpsniff: "
+    )
     exchange = SimpleNamespace(answered=SimpleNamespace(beginning=body), authority="mcp.test:8443")
     found = upstream_unreachable(cast(Any, SimpleNamespace(exchange=exchange)), Conversation(1))
     hit = found if isinstance(found, Hit) else Hit(str(found))

@@ -247,9 +247,12 @@ def test_b76_an_answer_of_ours_is_marked_as_ours(tmp_path: Path) -> None:
         capture = relay.recorded(lambda capture: len(closes(capture)) == 2)
     assert (head.status, (head.get("server") or "").partition("/")[0]) == (502, "mcpsniff")
     told = json.loads(body)
-    assert told["by"] == "mcpsniff"
-    assert told["upstream"] == url
-    assert told["tried"] == [f"{url.removeprefix('http://')}: Connection refused"]
+    place = url.removeprefix("http://")
+    assert (told["jsonrpc"], told["id"], told["error"]["code"]) == ("2.0", None, -32000)
+    assert told["error"]["message"].startswith(
+        f"mcpsniff: cannot reach the upstream {url} ({place}: Connection refused)"
+    )
+    assert told["error"]["data"] == {"by": "mcpsniff", "upstream": url, "tried": [f"{place}: Connection refused"]}
     assert capture.data(1) == b""
     (rewrite,) = capture.bodies("rewrite", 1)
     assert (rewrite["by"], rewrite["start"], rewrite["length"]) == ("mcpsniff", 0, 0)
