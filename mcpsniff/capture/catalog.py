@@ -68,6 +68,8 @@ class Found(NamedTuple):
     """What these captures have in common, as it stands after "the newest one", such as ``called time``."""
     passed: int = 0
     """How many newer ones were passed over, since they hold nothing."""
+    more: int = 0
+    """How many have another label in which the name that was asked for is only a part."""
 
     @property
     def said(self) -> str:
@@ -77,7 +79,8 @@ class Found(NamedTuple):
         chosen = "the only one" if self.newest_of == 1 else f"the newest of {self.newest_of:,}"
         said = f"{chosen} {self.which}".rstrip()
         others = "a newer one" if self.passed == 1 else f"{self.passed:,} newer ones"
-        return f"{said} but for {others}, where nothing was recorded" if self.passed else said
+        said = f"{said} but for {others}, where nothing was recorded" if self.passed else said
+        return f"{said}; {self.more:,} more only contain that name" if self.more else said
 
 
 def list_captures(folder: str) -> list[Entry]:
@@ -139,7 +142,10 @@ def find(
         if matches:
             if not which:
                 return Found(matches[-1].path, 0)
-            return _newest(matches, which, even_without_content=even_without_content)
+            found = _newest(matches, which, even_without_content=even_without_content)
+            is_exact = which.startswith("called ")
+            more = sum(what in entry.label and not means(entry) for entry in readable) if is_exact else 0
+            return found._replace(more=more)
     raise CaptureError(
         f"no capture in {shown(folder)} has the label or name {shown(what)}"
         f"{_suggestion(what, entries)}{_elsewhere(folder, directory)}"

@@ -1,8 +1,10 @@
 """`mcpsniff explain CODE`: what a finding means, why it matters, what to do."""
 
+import re
 import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
+from fnmatch import translate
 
 import click
 
@@ -15,20 +17,28 @@ WIDTH = 88
 NARROW = 100
 """On a terminal with fewer columns the list of all codes has the faults below the names."""
 
+_NUMBERED = re.compile(r"(?:mcp)?([0-9]{1,3})x*")
+"""``mcp5xx`` and ``54x``: the codes that begin like that."""
+
 
 @click.command("explain")
 @click.argument("code", required=False)
 def command(code: str | None) -> None:
     """Explain a finding: what is wrong, why it matters, what to do.
 
-    CODE is a code (MCP101) or a name (stdio-not-json). Without one, all codes are listed.
+    CODE is a code (MCP101) or a name (stdio-not-json). The beginning of one (MCP5, auth), or a pattern (MCP5*, MCP5xx,
+    *-header*), lists all that it fits; without one, all codes are listed.
     """
     load()
     checks = sorted(REGISTRY.values(), key=lambda check: check.code)
     if code is None:
         click.echo("\n".join(_overview(checks, _columns())))
         return
-    click.echo("\n".join(page(_meant(code, checks), min(WIDTH, _columns() or WIDTH))))
+    found = _meant(code, checks)
+    if isinstance(found, list):
+        click.echo("\n".join(_overview(found, _columns())))
+    else:
+        click.echo("\n".join(page(found, min(WIDTH, _columns() or WIDTH))))
 
 
 def _columns() -> int | None:
@@ -72,6 +82,21 @@ def page(check: Check, width: int = WIDTH) -> list[str]:
     return lines
 
 
+def _family(wanted: str, checks: list[Check]) -> list[Check]:
+    """The checks whose code or name begins like that, or fits it as a pattern, or that are of that group."""
+    if found := _NUMBERED.fullmatch(wanted):
+        wanted = f"mcp{found[1]}"
+    if not wanted.strip():
+        return []
+    pattern = wanted if set("*?") & set(wanted) else f"{wanted}*"
+    texts = [re.compile(translate(one)).fullmatch for one in dict.fromkeys((pattern, f"mcp{pattern}"))]
+    return [
+        check
+        for check in checks
+        if check.group == wanted or any(text(check.code.casefold()) or text(check.name) for text in texts)
+    ]
+
+
 def _revisions(check: Check) -> str:
     if check.since and check.until:
         return check.since if check.since == check.until else f"{check.since} to {check.until}"
@@ -80,13 +105,17 @@ def _revisions(check: Check) -> str:
     return "all"
 
 
-def _meant(word: str, checks: list[Check]) -> Check:
+def _meant(word: str, checks: list[Check]) -> Check | list[Check]:
+    """The check with that code or name, or those of a family; raises UsageError if there is none."""
     wanted = word.casefold()
     for check in checks:
         if wanted in (check.code.casefold(), check.code.removeprefix("MCP"), check.name):
             return check
+    if family := _family(wanted, checks):
+        return family
     known = [check.code for check in checks] + [check.name for check in checks]
     by_fold = {name.casefold(): name for name in known}
-    near = get_close_matches(wanted, by_fold, n=1, cutoff=0.4)
+    is_family = bool(set("*?") & set(wanted) or (_NUMBERED.fullmatch(wanted) and not wanted[-3:].isdecimal()))
+    near = [] if is_family else get_close_matches(wanted, by_fold, n=1, cutoff=0.4)
     hint = f"; did you mean {by_fold[near[0]]}?" if near else "; `mcpsniff explain` lists them all"
     raise click.UsageError(f"there is no finding {word}{hint}", click.get_current_context())

@@ -64,8 +64,8 @@ def command(
     with its label.
 
     EXPR is made of terms such as tool:echo, method:tools/*, kind:error, state:open, dir:s2c, id:7, code:MCP4,
-    severity:>=warning, latency:>500ms, size:>64k, t:10s..20s, n:12..40, status:4xx, text:"any words"; side by side all
-    of them must hold; there are or, not and brackets. docs/filter.md has them all.
+    severity:>=warning, latency:>500ms, size:>64k, t:10s..20s, n:12..40, status:4xx, conversation:3, text:"any words";
+    side by side all of them must hold; there are or, not and brackets. docs/filter.md has them all.
     """
     if captures.count("-") > 1:
         raise UsageError("standard input can be read only once")
@@ -155,7 +155,7 @@ def session_of(capture: Capture, now_us: int | None = None, only: "Filter | None
 
     session = FilteredSession(capture, only, now_us=now_us)
     if session.is_empty:
-        note(f"the filter matches none of {session.whole.messages:,} messages")
+        note(shown(session.nothing()))
     return session
 
 

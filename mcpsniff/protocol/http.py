@@ -79,7 +79,7 @@ class Body:
     beginning: bytes = b""
     """Of a response that refuses and carries no message: its first bytes, as people are to read them."""
     kept: bytes = b""
-    """Of a body that carries no message, its coding removed: all of a form or a JSON text up to 64 KiB, else a beginning."""
+    """Of a body that carries no message, its coding removed: all of a form or JSON up to 64 KiB, else a beginning."""
 
     def so_far(self) -> "Body":
         """What was seen by now, which does not change any more; ``kept`` goes along, so that it is told only once."""

@@ -31,7 +31,7 @@ TITLES: Final = {
     REDIRECT: "back from authorization",
     DEVICE: "device code",
     TOKEN: "token request",
-    REFRESH: "token refresh",
+    REFRESH: "token refresh: a new token for an earlier one",
     REVOCATION: "token revocation",
     AUTHORIZED: "accepts the token",
 }
@@ -42,7 +42,7 @@ _ASKED: Final = {
     PUSHED: ("client_id", "resource", "scope"),
     DEVICE: ("client_id", "resource", "scope"),
     TOKEN: ("grant_type", "resource"),
-    REFRESH: ("resource",),
+    REFRESH: ("grant_type", "resource"),
     REDIRECT: ("error", "error_description", "iss"),
 }
 _SAID: Final = {

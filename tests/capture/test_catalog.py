@@ -77,6 +77,10 @@ def test_a_label_means_its_newest(folder: Path) -> None:
     assert find("time").said == "the newest of 2 called time"
     assert find("git").said == "the only one called git"
     assert find(None).said == "the newest of 3"
+    for name in ("gitlab", "legit"):
+        save(folder, stamp(name, 3), [], started="2026-11-03T10:00:00Z", label=name)
+    assert find("git").said == "the only one called git; 2 more only contain that name"
+    assert find("gitlab").said == "the only one called gitlab"
 
 
 STDIO = [Record(0, OPEN, n, {"kind": kind, "dir": "s2c", "conn": 0}) for n, kind in enumerate(["stdin", "stdout"])]

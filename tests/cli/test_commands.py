@@ -152,3 +152,23 @@ def test_nothing_heavy_is_loaded_for_the_overview() -> None:
         "assert not {'rich', 'mcpsniff.decoder', 'jsonschema', 'mitmproxy'} & set(sys.modules), 'heavy'"
     )
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "begins"),
+    [("MCP54", "MCP54"), ("mcp5XX", "MCP5"), ("5", "MCP5"), ("MCP5*", "MCP5"), ("*", "MCP"), ("54?", "MCP54")],
+)
+def test_a_family_of_findings_is_listed(word: str, begins: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["explain", word]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == [code for code in CODES if code.startswith(begins)]
+    assert len(listed) > 5
+
+
+def test_findings_are_listed_by_the_beginning_of_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["explain", "auth"]) == 0
+    names = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+    assert names == [load()[code].name for code in CODES if load()[code].name.startswith("auth")]
+    assert len(names) > 5
+    assert main.run(["explain", "MCP7xx"]) == 2
+    assert "there is no finding MCP7xx; `mcpsniff explain` lists them all" in capsys.readouterr().err

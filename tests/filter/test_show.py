@@ -138,3 +138,11 @@ def test_over_http_the_exchanges_are_counted_too(tmp_path: Path) -> None:
     assert re.search(rf"the filter shows 0 of \d+ messages in [\d.]+ m?s: {total} HTTP exchanges\n", ran.out)
     some = run("show", path, "--filter", "status:405", "--format", "markdown").out
     assert re.search(rf" and [1-9] of {total} HTTP exchanges shown\n", some)
+
+
+def test_servers_are_named_where_none_is_the_one_asked_for(tmp_path: Path) -> None:
+    path = str(save(tmp_path, "http.mcpcap", sample_http.SAMPLE, transport="http"))
+    ran = run("show", path, "--filter", "server:elsewhere")
+    assert "messages; the servers are http://127.0.0.1:8000, by their own names s\n" in ran.err
+    for value in ("8000", "s", "S"):
+        assert run("show", path, "--filter", f"server:{value}").err == ""

@@ -38,6 +38,11 @@ class Filter:
         """Bits of a batch that its elements have too."""
         self._verdict = self._compile(parse(expression))
 
+    @property
+    def fields(self) -> set[str]:
+        """The fields that it asks about."""
+        return {field for field, *_ in self._bits}
+
     def mask(self, event: Event) -> int:
         """The bits of the terms that are true of ``event`` itself."""
         found = 0

@@ -64,7 +64,10 @@ def http(value: Value, _: Context) -> Term:
 
 
 def server(value: Value, _: Context) -> Term:
-    """The server behind it: its host, with or without the port, or its whole origin. Case does not matter."""
+    """The server behind it: its host, with or without the port, its port, its origin, or the name it gives itself.
+
+    Case does not matter.
+    """
     match = pattern(value._replace(text=value.text.lower().removesuffix("/")))
     known: dict[str, bool] = {}
 
@@ -72,16 +75,23 @@ def server(value: Value, _: Context) -> Term:
         if origin not in known:
             if len(known) >= _SERVERS_LIMIT:
                 known.clear()
-            known[origin] = any(map(match, names_of(origin)))
+            names = names_of(origin)
+            known[origin] = any(map(match, names | {name.rpartition(":")[2] for name in names}))
         return known[origin]
 
+    def of_http(exchange: HttpExchange | None) -> bool:
+        if exchange is None:
+            return False
+        name = None if exchange.talk is None else exchange.talk.conversation.server_info.get("name")
+        return holds(exchange.authority) or (isinstance(name, str) and bool(name) and match(name.lower()))
+
+    # What it calls itself is said by its first answer.
     return Term(
         {
-            Message: lambda message: message.http is not None and holds(message.http.authority),
+            Message: lambda message: of_http(message.http),
             Exchange: lambda exchange: holds(exchange.authority),
-            Http: lambda event: holds(event.exchange.authority),
-        },
-        late=False,
+            Http: lambda event: of_http(event.exchange),
+        }
     )
 
 

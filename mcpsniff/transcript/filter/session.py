@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Final
 
 from mcpsniff.capture.parser import Damage
 from mcpsniff.capture.records import Record
@@ -9,8 +10,15 @@ from mcpsniff.decoder import Event
 from mcpsniff.transcript.filter.expression import Filter
 from mcpsniff.transcript.filter.select import Selection
 from mcpsniff.transcript.head import Entry
+from mcpsniff.transcript.servers import listed
 from mcpsniff.transcript.session import Session, Source, Whole
+from mcpsniff.transcript.talks import Talk
 from mcpsniff.transcript.units import count
+
+LONGEST_NAME: Final = 80
+"""Characters of the name of a server that are named."""
+SERVERS_NAMED: Final = 8
+"""Servers that are named where the filter matches nothing."""
 
 
 class FilteredSession(Session):
@@ -31,7 +39,9 @@ class FilteredSession(Session):
         self._chosen = chosen
         self._selection = Selection(chosen)
         first = _Counted(source)
-        self._selection.learn(Session(first, label, now_us=now_us).events())
+        learnt = Session(first, label, now_us=now_us)
+        self._selection.learn(learnt.events())
+        self._all_talks = learnt.talks
         super().__init__(_Bounded(source, first), label, now_us=now_us)
 
     @property
@@ -43,6 +53,19 @@ class FilteredSession(Session):
     def is_empty(self) -> bool:
         """True if the filter shows nothing at all."""
         return self._selection.is_empty
+
+    def nothing(self) -> str:
+        """What to say where nothing is shown; captured text is in it."""
+        said = f"the filter matches none of {self.whole.messages:,} messages"
+        servers = self._all_talks.servers
+        asked = [*servers.spoken, *servers.besides]
+        if "server" not in self._chosen.fields:
+            return said
+        names = dict.fromkeys(name for talk in self._all_talks.named.values() for name in _name_of(talk))
+        if not asked:
+            return f"{said}, and no server was spoken to over HTTP"
+        called = f", by their own names {listed([*names], SERVERS_NAMED)}" if names else ""
+        return f"{said}; the servers are {listed(asked, SERVERS_NAMED)}{called}"
 
     def events(self) -> Iterator[list[Event]]:
         """The events that are shown, in a list for each record (also an empty one)."""
@@ -57,6 +80,11 @@ class FilteredSession(Session):
             shown += f" and {chosen.exchanges_shown:,} of {count(chosen.exchanges, 'HTTP exchange')}"
         remark = f"{shown} shown{alone}"
         return [*super().head(), Entry("filter", self._chosen.expression, remark)]
+
+
+def _name_of(talk: Talk) -> list[str]:
+    name = talk.conversation.server_info.get("name")
+    return [name[:LONGEST_NAME]] if isinstance(name, str) and name else []
 
 
 class _Counted:

@@ -263,7 +263,9 @@ FIELDS: Final[Mapping[str, Field]] = {
     "conversation": Field(_conversation, "the number of the conversation"),
     "status": Field(status, "over HTTP, the status of the response: `404`, `4xx`, `>=400`"),
     "http": Field(http, 'over HTTP, the method, the target or its path, or both: `GET`, `/mcp`, `"GET /mcp"`'),
-    "server": Field(server, "over HTTP, the server: `api.example.com`, `127.0.0.1:3001`, `https://*.example.com`"),
+    "server": Field(
+        server, "over HTTP, the server: `api.example.com`, `127.0.0.1:3001`, `3001`, `https://*.x.org`, or its own name"
+    ),
     "session": Field(session, "over HTTP, the session id, or the endpoint of HTTP+SSE"),
     "stream": Field(stream, "over HTTP, the event stream: " + ", ".join(f"`{kind}`" for kind in STREAM_KINDS)),
     "auth": Field(auth, "over HTTP, a step of an authorization (`token`, `*`), or the number of the authorization"),
