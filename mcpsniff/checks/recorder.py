@@ -1,5 +1,7 @@
 """Findings about mcpsniff and its captures: what they lack must not be mistaken for a fault of a peer."""
 
+from typing import Final
+
 from mcpsniff.capture.parser import DAMAGE, Damage
 from mcpsniff.capture.records import GAP
 from mcpsniff.checks import MCPSNIFF, NOTE, RECORDER, WARNING, Finding, Hit, Verdict, check
@@ -10,14 +12,28 @@ from mcpsniff.protocol.jsonrpc import BATCH_CUT, BATCH_LIMIT
 from mcpsniff.protocol.message import Message
 from mcpsniff.wire.frames import TRUNCATED, Frame
 
-_LOSSES = {
+SOURCE: Final = "source"
+WHY_MISSING: Final = {
     "queue": "the queue to the disk was full",
-    "disk": "the disk did not take them",
+    "disk": "the disk did not take it",
     "limit": "the capture had reached its limit",
-    "secret": "they hold secrets that cannot be masked one by one",
+    "secret": "it holds secrets that cannot be masked one by one",
     "internal": "a bug of mcpsniff",
-    "source": "the file that was imported does not have them",
+    SOURCE: "the imported file does not have it",
 }
+"""In words, for each ``why`` of a gap that mcpsniff itself writes."""
+_FIXES: Final = {
+    "disk": "Make room on the disk, or record to another one (--dir).",
+    "limit": "Raise the limit, or remove what is not needed any more (mcpsniff prune).",
+    "secret": "Nothing needs to be done: it is left out on purpose (--keep-secrets records it).",
+    "internal": "Report it to the mcpsniff project, with what mcpsniff said on stderr when it happened.",
+    SOURCE: "Have bodies kept that stream: mitmproxy does with --set store_streamed_bodies=true, or record with"
+    " mcp_capture (mcpsniff addons).",
+    "another addon let it stream": "Run mitmproxy without what lets these bodies stream: stream_large_bodies, or an"
+    " addon that sets flow.response.stream.",
+}
+"""What to do; the docstring has that for ``queue``."""
+_UNKNOWN: Final = "Ask what wrote the capture: the reason is not one of mcpsniff's own."
 
 
 @check(
@@ -54,16 +70,21 @@ def capture_gap(note: Note, _: Conversation) -> Verdict:
     The peers got them; only the record has a hole. Messages around it may look cut or unanswered, and checks that need
     the missing part stay silent.
 
-    Fix: Record to a faster or emptier disk, or raise the limit. A gap for the sake of a secret is on purpose. What an
-    imported file does not have was streamed, or left out, by the program that wrote it.
+    Fix: Record to a faster disk (--dir), or take load off this one. Other losses have other remedies, which the finding
+    names: room on the disk, a higher limit, another program that is told to keep bodies (mitmproxy with ``--set
+    store_streamed_bodies=true``, a browser whose HAR file is saved with content). A gap for the sake of a secret is on
+    purpose.
     """
     if note.kind != GAP or note.fields.get("why") == DAMAGE:
         return None
     count, why = note.fields.get("bytes"), str(note.fields.get("why"))
     amount = size(count) if isinstance(count, int) and count > 0 else "an unknown number of bytes"
-    reason = _LOSSES.get(why, plain(why, 40))
-    where = "" if note.channel is None else f" of channel {note.channel}"
-    return Hit(f"{amount}{where} are missing from the capture: {reason}", NOTE if why == "secret" else WARNING)
+    what = f"{amount} of {note.where}" if note.where else amount
+    if why == SOURCE and note.where:
+        what = note.where  # all of it
+    reason = WHY_MISSING.get(why, plain(why, 40))
+    fix = "" if why == "queue" else _FIXES.get(why, _UNKNOWN)
+    return Hit(f"not in the capture: {what}; {reason}", NOTE if why == "secret" else WARNING, fix=fix)
 
 
 @check(

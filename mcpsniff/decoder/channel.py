@@ -1,10 +1,12 @@
 """A channel of a capture: it makes frames of its bytes, and events of those."""
 
-from typing import Any
+from typing import Any, Final
 
 from mcpsniff.capture.records import Record
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.protocol.events import Close
+
+_CARRIES: Final = {"stdin": "the server's stdin", "stdout": "the server's stdout", "stderr": "the server's stderr"}
 
 
 class Channel:
@@ -14,6 +16,10 @@ class Channel:
         self.number = number
         self.kind = text_of(fields.get("kind"))
         self.direction = "c2s" if fields.get("dir") == "c2s" else "s2c"
+
+    def where(self) -> str:
+        """What it carries, in words for people; captured text in them is harmless."""
+        return _CARRIES.get(self.kind, "")
 
     def feed(self, out: list[Event], t: int, data: bytes) -> None:
         """What one read returned at ``t`` (microseconds)."""

@@ -129,13 +129,14 @@ class Decoder:
 
     def _note(self, out: list[Event], record: Record) -> None:
         fields = record.body if isinstance(record.body, dict) else {}
+        channel = self._channels.get(record.channel) if record.channel is not None else None
+        where = "" if channel is None else channel.where()
         if record.kind == GAP:
             self._lose(record.channel, number_of(fields.get("bytes")) or 0, str(fields.get("why")))
-        note = Note(record.kind, record.channel, fields, _note_spans(record.channel, fields))
+        note = Note(record.kind, record.channel, fields, _note_spans(record.channel, fields), where)
         self._emitter.tell(out, note, self._talks.main, record.t)
         if record.kind == REWRITE:
             self._web.changed(record.channel, note.spans)
-        channel = self._channels.get(record.channel) if record.channel is not None else None
         data = fields.get("data")
         is_insertion = record.kind == REWRITE and fields.get("length") == 0
         if is_insertion and isinstance(channel, TcpChannel | BodyChannel) and isinstance(data, bytes):

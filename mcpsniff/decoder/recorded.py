@@ -1,18 +1,23 @@
 """HTTP messages that were recorded as such: a channel for each body, with start line and headers in its ``meta``."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from mcpsniff.capture.labels import shown
 from mcpsniff.capture.records import Record
 from mcpsniff.decoder.channel import Channel, close_event, number_of, text_of
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.decoder.flow import Flow
 from mcpsniff.decoder.tcp import connection_of, responses_of
+from mcpsniff.protocol.http import origin_form
 from mcpsniff.protocol.origins import server_of
 from mcpsniff.wire.frames import GAP, Span
 from mcpsniff.wire.http1_parts import CLOSE, CUT, Data, End, Head
 
 if TYPE_CHECKING:
     from mcpsniff.decoder.web import Web
+
+LONGEST: Final = 80
+"""Characters of captured text in words about a channel."""
 
 
 class BodyChannel(Channel):
@@ -83,6 +88,21 @@ class BodyChannel(Channel):
             return
         parts = responses_of(self.number, self.flow.next_unanswered(), t, data)
         self.flow.answer_for(out, parts, by)
+
+    def where(self) -> str:
+        """See `Channel`."""
+        head = self.head if self.direction == "c2s" else self.request
+        if head is None:
+            return "the body of a response" if self.direction == "s2c" else "the body of a request"
+        path = origin_form(head.target or "").partition("?")[0]
+        name = shown(f"{head.method} {path}"[:LONGEST])
+        if self.direction == "c2s":
+            return f"the request body of {name}"
+        http = next(iter(self.flow.open.values()), None)  # one request is all that this flow has
+        is_stream = http is not None and http.stream is not None
+        carried = () if http is None or http.talk is None else http.talk.exchanges.carried_by(http)
+        of = f" for #{carried[0].request} {shown(carried[0].method[:LONGEST])}" if carried else ""
+        return f"the {'event stream' if is_stream else 'response body'} of {name}{of}"
 
     def gap(self, size: int, why: str) -> None:
         """See `Channel`."""

@@ -35,6 +35,7 @@ class TcpChannel(Channel):
     def __init__(self, web: "Web", number: int, fields: dict[str, Any], offset: int = 0) -> None:
         super().__init__(number, fields)
         self.offset = offset
+        self._connection = connection_of(number, fields)
         self.is_resumed = False
         self.wire = web.wire_of(self, fields)
         self.web = web
@@ -42,9 +43,9 @@ class TcpChannel(Channel):
     def feed(self, out: list[Event], t: int, data: bytes) -> None:
         """See `Channel`."""
         self.web.goes_on(out, self.number, t)
-        self.wire.take(out, self.direction, self.wire.splitter.feed(t, self.number, data))
         if self.direction == "s2c":
             self.wire.hear(data)
+        self.wire.take(out, self.direction, self.wire.splitter.feed(t, self.number, data))
 
     def close(self, out: list[Event], record: Record) -> None:
         """See `Channel`."""
@@ -53,25 +54,30 @@ class TcpChannel(Channel):
         self.wire.close(out, self, close, record.t)
         self.web.closed(out, self, close, record.t)
 
+    def where(self) -> str:
+        """See `Channel`."""
+        sender = "client" if self.direction == "c2s" else "server"
+        return f"what the {sender} sent on connection {self._connection}"
+
     def gap(self, size: int, why: str) -> None:
         """See `Channel`."""
         self.wire.splitter.gap(self.number, size)
         self.wire.flow.gap(of_requests=self.direction == "c2s")
+        self.wire.forget_beginning()
         if why != "secret":  # left out on purpose, from a body of OAuth
             self.wire.flow.tear()
             self.web.lose()
 
     def resume(self) -> None:
         """See `Channel`."""
-        self.wire.forget_beginning()
         self.is_resumed = True
+        self.wire.forget_beginning()
         self.wire.flow.tear()
 
     def inject(self, out: list[Event], t: int, data: bytes, by: str) -> None:
         """What ``by`` said in the server's place, without any recorded bytes."""
         if self.direction == "c2s":
             return
-        self.wire.forget_beginning()
         self.wire.flow.answer_for(out, responses_of(self.number, self.wire.flow.next_unanswered(), t, data), by)
 
 
@@ -89,14 +95,14 @@ class Wire:
         self._connection: Http1Connection | None = None
         self._made_for = (NO_CHANNEL, NO_CHANNEL)
         self._flow: Flow | None = None
+        self._beginning: bytes | None = b""
+        """The first bytes of the server, until they are enough, or where they are not there."""
 
     @property
     def flow(self) -> Flow:
         """Its HTTP exchanges."""
         if self._flow is None:
             self._flow = Flow(self._web, self.connection, self._authority, self._web.limit)
-        self._beginning: bytes | None = b""
-        """The first bytes of the server, until they are enough, or where they are not there."""
         return self._flow
 
     @property
@@ -121,12 +127,6 @@ class Wire:
                     self._connection.gap(channel.number)
         return self._connection
 
-    def take(self, out: list[Event], direction: str, parts: list[Part]) -> None:
-        """Parts of one direction."""
-        if direction == "c2s":
-            self.flow.requests(out, parts)
-        else:
-            self.flow.responses(out, parts)
     def hear(self, data: bytes) -> None:
         """Look for an alert of TLS at the beginning of what the server says."""
         beginning = self._beginning
@@ -144,6 +144,12 @@ class Wire:
         """The next bytes of the server may not be its first ones."""
         self._beginning = None
 
+    def take(self, out: list[Event], direction: str, parts: list[Part]) -> None:
+        """Parts of one direction."""
+        if direction == "c2s":
+            self.flow.requests(out, parts)
+        else:
+            self.flow.responses(out, parts)
 
     def close(self, out: list[Event], channel: TcpChannel, close: Close, t: int) -> None:
         """One direction has ended."""

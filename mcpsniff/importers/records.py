@@ -110,7 +110,8 @@ def _losses(exchanges: Sequence[Heard]) -> Iterator[str]:
     if missing := sum(half.body is None for half in halves):
         yield (
             f"the file does not have {_count(missing, 'body', 'bodies')} of these messages: they were streamed, or left"
-            " out by the program that wrote it"
+            " out by the program that wrote it (mitmproxy keeps them with --set store_streamed_bodies=true, a browser"
+            " in a HAR file with content)"
         )
     if uncoded := sum(bool(half.coding) for half in halves):
         yield f"{_count(uncoded, 'body is', 'bodies are')} without the compression that the wire had"

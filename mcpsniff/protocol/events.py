@@ -55,6 +55,8 @@ class Note:
     channel: int | None
     fields: dict[str, Any] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
+    where: str = ""
+    """What its channel carries, in words for people, such as ``the server's stdout``; empty if that is not known."""
     n: int = 0
     t: int = 0
 

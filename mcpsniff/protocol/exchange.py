@@ -51,6 +51,8 @@ class Exchange:
     """True if another request could be meant by its id."""
     unseen: bool = False
     """True if bytes were lost while it was open: its answer or its cancel may have been among them."""
+    lost: bool = False
+    """True if it is unseen since the capture lacks bytes: whoever counts must not take it for unanswered."""
     late: int | None = None
     """The answer that came after the cancel."""
     predecessor: "Exchange | None" = None
@@ -70,6 +72,11 @@ class Exchange:
     def is_refused(self) -> bool:
         """True if HTTP refused the request that carried it: the peer behind it need not have seen the message."""
         return self.status is not None and self.status >= 400
+
+    @property
+    def may_be_answered(self) -> bool:
+        """True if no answer was seen, and it may stand in what the capture lacks."""
+        return self.lost and self.state in (OPEN, ABANDONED) and not self.is_refused
 
     @property
     def latency_us(self) -> int | None:

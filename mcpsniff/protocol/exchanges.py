@@ -112,7 +112,7 @@ class Exchanges:
         side.last = None
         side.owed_errors = True
         for exchange in chain(side.waiting(), self._sides[OTHER[direction]].waiting()):
-            exchange.unseen = True
+            exchange.unseen = exchange.lost = True
             self._waiting.pop(exchange.request, None)
 
     def open_requests(self, direction: str) -> int:

@@ -14,6 +14,7 @@ ends the one of its own connection, else the one whose POST is over; if there is
 first whose POST ends without an answer is the one that was cancelled.
 """
 
+from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
@@ -66,6 +67,10 @@ class HttpExchanges(Exchanges):
         for exchange in self._carried.get(http.number, ()):
             exchange.status = http.status
 
+    def carried_by(self, http: HttpExchange) -> Sequence[Exchange]:
+        """The requests in the body of a POST that wait for an answer."""
+        return self._carried.get(http.origin, ())
+
     def over(self, http: HttpExchange, t: int, *, modern: bool, last: bool, elsewhere: bool) -> list[Exchange]:
         """A POST, or a stream that goes on with that of a POST, is over: end what nothing can answer any more.
 
@@ -88,7 +93,8 @@ class HttpExchanges(Exchanges):
         ended = list(carried)
         for exchange in ended:
             exchange.status = http.status if exchange.status is None else exchange.status
-            exchange.unseen = exchange.unseen or http.state == LOST or http.ended_by == MCPSNIFF
+            exchange.lost = exchange.lost or http.state == LOST
+            exchange.unseen = exchange.unseen or exchange.lost or http.ended_by == MCPSNIFF
             self._end(exchange, state, t)
         return ended
 
@@ -117,7 +123,7 @@ class HttpExchanges(Exchanges):
         exchange, http = message.link, message.http
         if exchange is not None and http is not None:
             exchange.http, exchange.connection, exchange.authority = http.number, http.connection, http.authority
-            exchange.unseen = http.is_torn or self._has_lost
+            exchange.unseen = exchange.lost = http.is_torn or self._has_lost
             if message.direction == "c2s":
                 http.requests += 1
                 self._carried.setdefault(http.number, []).append(exchange)

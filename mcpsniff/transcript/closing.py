@@ -168,6 +168,8 @@ def _conversations(summary: Summary, width: int) -> Iterator[Line]:
 def _unanswered(summary: Summary, width: int) -> Iterator[Line]:
     yield from _requests(summary.refused_first, summary.refused, "refused with an HTTP status", summary.last_t, width)
     yield from _requests(summary.unanswered, summary.waiting, "without an answer", summary.last_t, width)
+    lacked = f"whose answer{'s' * (summary.unseen > 1)} this capture may lack"
+    yield from _requests(summary.unseen_first, summary.unseen, lacked, summary.last_t, width)
     yield from _requests(summary.cancelled_first, summary.cancelled, "cancelled", summary.last_t, width)
 
 
@@ -180,7 +182,9 @@ def _requests(named: list[Exchange], total: int, what: str, now: int, width: int
     for exchange in named:
         about = f" {visible(exchange.target)}" if exchange.target else ""
         waited = max((now if exchange.state == OPEN else exchange.t) - exchange.t_request, 0)
-        if is_refused(exchange):
+        if exchange.may_be_answered:
+            came_to = f"sent {duration(exchange.t_request)} after the start"
+        elif is_refused(exchange):
             came_to = f"HTTP {exchange.status} after {duration(waited)}"
         else:
             came_to = f"{_COME_TO[exchange.state]} {duration(waited)}" if waited else exchange.state

@@ -131,7 +131,7 @@ def stream_end(event: Http) -> tuple[str, ...]:
     """How the response that carried an event stream ended, and what was on it."""
     http, stream = event.exchange, event.exchange.stream
     words: list[str] = []
-    is_early = http.fact("ended-unanswered") is not None
+    is_early = http.fact("ended-unanswered") is not None and event.state != LOST
     if is_early and stream is not None:
         words.append("before its answer")
         if stream.is_resumable:

@@ -193,12 +193,14 @@ class RowBuilder:
         until = self._latest if exchange.state == OPEN else exchange.t
         row = Row(exchange.n, until, UNANSWERED, exchange.direction, exchange.method, exchange.target)
         waited = max(until - exchange.t_request, 0)
-        row.id, row.loud = exchange.id, exchange.state == ABANDONED
+        row.id, row.loud = exchange.id, exchange.state == ABANDONED and not exchange.may_be_answered
         row.words = (f"{exchange.state} #{exchange.request}",)
         if exchange.state == ABANDONED and exchange.is_refused:
             row.words = (f"refused #{exchange.request}", f"HTTP {exchange.status}")
         elif self._http.is_cut_by_us(exchange):
             row.words += (CUT_BY_US,)
+        elif exchange.may_be_answered:
+            row.words, waited = (f"#{exchange.request}: this capture may lack its answer",), 0
         row.latency_us = waited or None
         row.lanes = self._lanes.end(exchange.request, BROKEN)
         if exchange.http is not None:

@@ -42,7 +42,7 @@ class Calls:
     failed: int = 0
     """Answered with an error of JSON-RPC, with a result whose isError is true, or refused by HTTP."""
     unanswered: int = 0
-    """Without an answer: cancelled, abandoned, or still open."""
+    """Without an answer: cancelled, abandoned, or still open, unless the capture may lack it."""
     latencies: Latencies = field(default_factory=Latencies)
     targets: dict[str, "Calls"] = field(default_factory=dict)
 
@@ -50,7 +50,7 @@ class Calls:
         """Count an exchange that has ended, or never will."""
         self.count += 1
         self.failed += failed
-        self.unanswered += exchange.state in UNANSWERED and not is_refused(exchange)
+        self.unanswered += is_unanswered(exchange)
         if exchange.latency_us is not None:
             self.latencies.add(exchange.latency_us)
 
@@ -80,6 +80,10 @@ class Summary:
         """By direction of the request and method."""
         self.unanswered: list[Exchange] = []
         """The first requests that were abandoned or are still open, at most OPEN_SHOWN."""
+        self.unseen_first: list[Exchange] = []
+        """The first requests whose answers the capture may lack, at most OPEN_SHOWN."""
+        self.unseen = 0
+        """Requests whose answers the capture may lack."""
         self.cancelled_first: list[Exchange] = []
         """The first requests that were cancelled, at most OPEN_SHOWN."""
         self.faults: dict[tuple[str, str, str], Fault] = {}
@@ -159,15 +163,16 @@ class Summary:
         refused = is_refused(exchange)
         failed = exchange.state == ERRORED or exchange.request in self._tool_errors or refused
         self._tool_errors.discard(exchange.request)
-        self.by_talk.exchange(exchange, failed=failed, unanswered=exchange.state in UNANSWERED and not refused)
+        self.by_talk.exchange(exchange, failed=failed, unanswered=is_unanswered(exchange))
         calls = _within(self.methods, (exchange.direction, exchange.method), (exchange.direction, OTHERS))
         calls.add(exchange, failed=failed)
         if exchange.method in BY_TARGET and exchange.target is not None:
             _within(calls.targets, exchange.target, OTHERS).add(exchange, failed=failed)
         self.refused += refused
+        self.unseen += exchange.may_be_answered
         if exchange.state in UNANSWERED:
             named = self.cancelled_first if exchange.state == CANCELLED else self.unanswered
-            named = self.refused_first if refused else named
+            named = self.refused_first if refused else self.unseen_first if exchange.may_be_answered else named
             if len(named) < OPEN_SHOWN:
                 named.append(exchange)
 
@@ -188,13 +193,18 @@ class Summary:
 
     @property
     def waiting(self) -> int:
-        """Requests without an answer: abandoned, or still open; those that HTTP refused aside."""
-        return self.states.get(ABANDONED, 0) + self.states.get(OPEN, 0) - self.refused
+        """Requests without an answer: abandoned, or still open; those that are refused or unseen aside."""
+        return self.states.get(ABANDONED, 0) + self.states.get(OPEN, 0) - self.refused - self.unseen
 
 
 def is_refused(exchange: Exchange) -> bool:
     """True if the HTTP status of the response is all the answer that a request got."""
     return exchange.state == ABANDONED and exchange.is_refused
+
+
+def is_unanswered(exchange: Exchange) -> bool:
+    """True if a request has no answer, as far as that can be said."""
+    return exchange.state in UNANSWERED and not is_refused(exchange) and not exchange.may_be_answered
 
 
 def _within[Key](table: dict[Key, Calls], key: Key, others: Key) -> Calls:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mcpsniff.checks.recorder import SOURCE, WHY_MISSING
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchanges import Exchange
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, Message
@@ -78,9 +79,12 @@ def note_words(note: Note) -> tuple[str, str]:
     fields = note.fields
     where = "" if note.channel is None else f" on channel {note.channel}"
     if note.kind == "gap":
-        lost = fields.get("bytes")
-        much = size(lost) if isinstance(lost, int) and lost > 0 else "something"
-        return f"{much}{where} is missing from this capture", _text(fields.get("why"))
+        lost, why = fields.get("bytes"), _text(fields.get("why"))
+        much = size(lost) if isinstance(lost, int) and lost > 0 else ""
+        what = f"{much or 'something'} of {note.where}" if note.where else f"{much or 'something'}{where}"
+        if why == SOURCE and note.where:
+            what = note.where  # all of it
+        return f"{what} is missing from this capture", WHY_MISSING.get(why, why)
     if note.kind == "comment":
         return f"remark{where}", _text(fields.get("text"))
     length = fields.get("length")

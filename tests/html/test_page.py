@@ -449,7 +449,7 @@ def test_payloads_open_or_absent_as_asked(opened: Opened) -> None:
 def test_gaps_and_an_end_without_an_end_are_said() -> None:
     cut = [*records(_call(1, "a")), Record(5000, "gap", 1, {"bytes": 12, "why": "queue"})]
     said = Elements(html(cut, transport="stdio")).text
-    assert "12 B on channel 1 is missing from this capture" in said
+    assert "12 B of the server's stdout is missing from this capture" in said
     assert "without an end of the session" in said
 
 

@@ -152,7 +152,19 @@ def test_a_body_that_was_streamed_is_admitted_and_nobody_is_blamed(
     assert "does not have 1 body of these messages" in capsys.readouterr().err
     _, _, findings = decoded(imported(folder))
     assert [one.code for one in findings] == ["MCP902"]
-    assert "the file that was imported does not have them" in findings[0].text
+    where = re.fullmatch(
+        r"not in the capture: (the event stream of POST /mcp for #\d+ tools/list); the imported file does not have it",
+        findings[0].text,
+    )
+    assert where is not None
+    assert "--set store_streamed_bodies=true" in findings[0].fix
+    assert run(["show", imported(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "1 request whose answers this capture may lack" not in shown
+    assert "1 request whose answer this capture may lack" in shown
+    assert f"{where[1]} is missing" in " ".join(shown.split())
+    for words in ("without an answer", "no answer in", "abandoned", "before its answer", "channel", ": source"):
+        assert words not in shown, words
 
 
 def test_a_stream_that_mitmproxy_wrote_as_latin_1_is_put_right_and_that_is_said(
