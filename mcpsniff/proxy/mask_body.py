@@ -20,6 +20,9 @@ EVENT_STREAM: Final = "text/event-stream"
 
 _NOT_SPACE = re.compile(rb"[^ \t\r\n\xef\xbb\xbf]")  # and no byte of a byte order mark
 _TEXT_BEGINS = re.compile(rb"[!-~]")
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+TEXT_BEGINS_WITHIN: Final = 64
+"""Bytes in which a body that is no text shows it."""
 _EVENT_STREAM: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 """How an event stream begins, whatever type it is said to have."""
 _TELLING: Final = max(map(len, _EVENT_STREAM))
@@ -107,6 +110,8 @@ class BodyScanner:
         self._beginning: bytes | None = b""
         """The first bytes, while they may become those of an event stream."""
         self._nothing = False
+        self._unsure = 0
+        """Bytes in which may still show that the body is no text."""
         self._everything = ""
         """What all of the rest is called, if that is hidden."""
 
@@ -135,8 +140,11 @@ class BodyScanner:
         if self._everything:
             self._marks.hide(self._everything, data, position, stop)
         elif self._scanner is not None:
-            self._scanner.scan(data, position, stop)
-            self._nothing = self._scanner.is_done
+            if self._unsure:
+                position = self._look_for_text(self._scanner, data, position, stop)
+            if not self._nothing:
+                self._scanner.scan(data, position, stop)
+                self._nothing = self._scanner.is_done
 
     def _begin(self, byte: bytes) -> None:
         """Decide how to go on from the first byte."""
@@ -152,8 +160,33 @@ class BodyScanner:
             self._scanner = HtmlScanner(self._marks, has_telling_elements=is_sensitive)
         elif byte == b"-" or self._media == _MULTIPART:
             self._scanner = MultipartScanner(self._marks)
+        elif is_sensitive:
+            self._scanner = TextScanner(self._marks)
         else:
-            self._scanner = TextScanner(self._marks) if is_sensitive else FormScanner(self._marks)
+            self._scanner = FormScanner(self._marks)
+            self._unsure = 0 if is_form(self._media) else TEXT_BEGINS_WITHIN
+
+    def _look_for_text(self, scanner: Scanner, data: bytes, position: int, stop: int) -> int:
+        """Leave the body alone from where it shows that it is no text, but for a secret; return how far that is known.
+
+        Forms and JSON texts have none of these bytes, whatever their encoding, but in UTF-16, which has no name that
+        could be read here.
+        """
+        end = min(position + self._unsure, stop)
+        self._unsure -= end - position
+        while position < end:
+            found = _NO_TEXT.search(data, position, end)
+            upto = found.start() if found else end
+            scanner.scan(data, position, upto)
+            if not found:
+                return end
+            if not (isinstance(scanner, FormScanner) and scanner.is_hiding):
+                self._nothing = True
+                self._marks.end()
+                return end
+            scanner.scan(data, upto, upto + 1)
+            position = upto + 1
+        return end
 
     def _look_for_events(self, data: bytes) -> None:
         """Leave the body alone if it begins like an event stream: in those are messages."""

@@ -12,7 +12,7 @@ from mcpsniff.proxy.mask_marks import Marks
 from mcpsniff.proxy.mask_names import is_telling_member
 
 _TEXT, _OPEN, _TAG, _INSIDE, _ATTRIBUTE, _EQUALS, _VALUE, _QUOTED, _BARE = range(9)
-_TAG_OPENS = re.compile(rb"<")
+_TAG_OPENS = re.compile(rb"<++")
 _TAG_NAME_ENDS = re.compile(rb"[\s/>]")
 _NOT_SPACE = re.compile(rb"[^\s/]")
 _ATTRIBUTE_ENDS = re.compile(rb"[\s=/>]")
@@ -58,14 +58,16 @@ class HtmlScanner:
             position = steps[self._state](data, position, stop)
 
     def _in_text(self, data: bytes, position: int, stop: int) -> int:
-        end = _place(_TAG_OPENS, data, position, stop)
+        found = _TAG_OPENS.search(data, position, stop)
+        end = found.start() if found else stop
         if self._element is not None:
             self._marks.hide(self._element, data, position, end)
         else:
             self._url.scan(data, position, end)
-        if end < stop:
+        if found:
             self._state = _OPEN
-        return end + 1
+            return found.end()
+        return stop
 
     def _at_tag(self, data: bytes, position: int, _stop: int) -> int:
         """Look at what follows ``<``: only a letter or a slash makes it a tag, within a script only a slash."""

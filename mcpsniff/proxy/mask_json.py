@@ -42,18 +42,22 @@ _ODD: Final = {
     _AFTER: re.compile(rb"[^ \t\r\n\w.+-]"),
 }
 """What cannot stand before that in a JSON text: the next value without a comma, a name in other quotes or in none."""
-_REST_OF_STRING = re.compile(rb'(?s:[^"\\]++|\\.)*+')
-_FLAT = rb'[^"{}\[\]]++|"(?s:[^"\\]++|\\.)*+"'
+_IN_QUOTES: Final = rb'[^"\\]*+(?:(?s:\\.)[^"\\]*+)*+'
+_REST_OF_STRING = re.compile(_IN_QUOTES)
+_STRING_OR_NOT: Final = rb'[^"{}\[\]]*+(?:"' + _IN_QUOTES + rb'"[^"{}\[\]]*+)*+'
+"""Whole strings, and what stands between them but brackets. Written so that a match takes few steps for each."""
 
 
 def _nested(depth: int) -> bytes:
     """Return an expression for a container with at most ``depth`` levels of others in it."""
-    inner = rb"|" + _nested(depth - 1) if depth else b""
-    return rb"[{\[](?:" + _FLAT + inner + rb")*+[}\]]"
+    inner = rb"(?:" + _nested(depth - 1) + _STRING_OR_NOT + rb")*+" if depth else b""
+    return rb"[{\[]" + _STRING_OR_NOT + inner + rb"[}\]]"
 
 
 # Whole strings, whole containers with few levels in them, and what stands between: what needs no counting of brackets.
-_SKIPPED = re.compile(rb"(?:" + _FLAT + rb"|" + _nested(3) + rb")*+")
+_SKIPPED = re.compile(_STRING_OR_NOT + rb"(?:" + _nested(5) + _STRING_OR_NOT + rb")*+")
+_OPENED = re.compile(rb"(?:[{\[]++" + _STRING_OR_NOT + rb")++")
+_WHOLE_STRING = re.compile(rb'"' + _IN_QUOTES + rb'"')
 _MESSAGE = re.compile(
     rb'\s*+\{\s*+(?:"(?:id|method|params|result|error)"\s*+:\s*+(?:[^"{}\[\],]++|"(?s:[^"\\]++|\\.)*+"|'
     + _nested(5)
@@ -261,10 +265,13 @@ class JsonScanner:
         if position == stop:
             return position
         byte = data[position]
+        opened = _OPENED.match(data, position, stop) if byte in b"{[" else None
+        if opened:  # so deep that it is not in what is skipped: down to the next end at once
+            brackets = _WHOLE_STRING.sub(b"", opened[0])
+            self._depth += brackets.count(b"{") + brackets.count(b"[")
+            return opened.end()
         if byte == 0x22:
             self._in_nested_string = True
-        elif byte in b"{[":
-            self._depth += 1
         else:
             self._depth -= 1
             if not self._depth:

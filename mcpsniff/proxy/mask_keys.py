@@ -13,7 +13,8 @@ NAME_LIMIT: Final = 128
 """Bytes of a name that are kept: the end of it decides."""
 
 _OUTSIDE, _KEY, _VALUE, _SECRET, _ESCAPE = range(5)
-_BEGINS = re.compile(rb"[?&#;%]")
+_BEGINS = re.compile(rb"[?&#;](?=[^=?&#;\s%]*+(?:[=%]|\Z))|%(?=(?:25)*+(?:3[BFbf]|2[36]|[23]?\Z))")
+"""What a key may begin at: it has an equals sign behind it, or an escape that may be one, or nothing more has come."""
 _KEY_ENDS = re.compile(rb"[=?&#;\s%]")
 _DIGITS: Final = b"0123456789abcdefABCDEF"
 _ESCAPE_LIMIT: Final = 16
@@ -26,8 +27,6 @@ _INDEX = re.compile(r"\[([^\[\]]*)\]$")
 _URL_SECRET_ENDS = re.compile(rb"[&#\r\n]")
 _TARGET_SECRET_ENDS = re.compile(rb"[&#\s]")
 _TEXT_SECRET_ENDS = re.compile(rb"[&#\s\"'`<>]")
-_FIELD_ENDS = re.compile(rb"[=&]")
-_FORM_SECRET_ENDS = re.compile(rb"&")
 
 
 class UrlScanner:
@@ -190,6 +189,11 @@ class FormScanner:
     """Forms are looked through to their end."""
 
     @property
+    def is_hiding(self) -> bool:
+        """What follows belongs to a secret, as far as it goes."""
+        return self._state == _SECRET or self._url.is_hiding
+
+    @property
     def may_be_other(self) -> bool:
         """So far there is no value here: it may be the beginning of something else."""
         return self._state == _KEY or (self._state == _VALUE and self._is_blank)
@@ -198,19 +202,15 @@ class FormScanner:
         """Go on with ``data[position:stop]``."""
         while position < stop:
             if self._state == _KEY:
-                end = _place(_FIELD_ENDS, data, position, stop)
-                self._key = (self._key + data[position:end])[-NAME_LIMIT:]
+                end = _find(b"=", data, position, stop)
+                name_at = data.rfind(b"&", position, end) + 1  # names without a value say nothing
+                if name_at:
+                    position, self._key = name_at, b""
+                self._key = (self._key + data[max(position, end - NAME_LIMIT) : end])[-NAME_LIMIT:]
                 if end < stop:
-                    self._what = decoded_text(self._key)
-                    self._key = b""
-                    if data[end] == 0x3D:
-                        name = field_name(self._what)
-                        self._state = _SECRET if is_telling_member(name) else _VALUE
-                        self._marks.found = self._marks.found or is_of_oauth(name)
-                        self._url.reset(ends_at_space=False)
-                        self._is_blank = True
+                    self._begin_value()
             else:
-                end = _place(_FORM_SECRET_ENDS, data, position, stop)
+                end = _find(b"&", data, position, stop)
                 if self._state == _SECRET:
                     self._marks.hide(self._what, data, position, end)
                 else:
@@ -220,6 +220,21 @@ class FormScanner:
                     self._marks.end()
                     self._state = _KEY
             position = end + 1
+
+    def _begin_value(self) -> None:
+        self._what = decoded_text(self._key)
+        self._key = b""
+        name = field_name(self._what)
+        self._state = _SECRET if is_telling_member(name) else _VALUE
+        self._marks.found = self._marks.found or is_of_oauth(name)
+        self._url.reset(ends_at_space=False)
+        self._is_blank = True
+
+
+def _find(byte: bytes, data: bytes, position: int, stop: int) -> int:
+    """Return where ``byte`` is met first, or ``stop``."""
+    found = data.find(byte, position, stop)
+    return stop if found < 0 else found
 
 
 def _place(wanted: re.Pattern[bytes], data: bytes, position: int, stop: int) -> int:

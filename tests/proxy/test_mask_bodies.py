@@ -589,3 +589,27 @@ def test_time_is_linear_in_the_bytes(name: str, read: int) -> None:
     for start in range(0, len(body), read):
         masker([(3, "chunk", S, body[start : start + read])])
     assert not masker._failed
+
+
+@pytest.mark.parametrize("beginning", [b"\x00\x01", b"\x89PNG\r\n\x1a\n", b"abc\x08", b"\xff\x02" * 8])
+def test_a_body_that_is_no_text_is_not_looked_into_however_it_is_cut(beginning: bytes) -> None:
+    body = beginning + b"&token=abcdefgh&a=1"
+    talk = [(C, request(body, "/mcp"))]
+    for out in at_every_cut(talk):
+        assert recorded(out, C).endswith(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"a=1&token=\x00\x01secret\x02", ()),
+        (b"a" * 64 + b"=\x00&token=secret", ()),
+        (b"a=\x00&token=secret", ("Content-Type: application/x-www-form-urlencoded",)),
+        (b'{"a":"\x00","token":"secret"}', ()),
+    ],
+)
+def test_a_byte_that_no_text_has_does_not_uncover_what_is_one_nevertheless(
+    body: bytes, headers: tuple[str, ...]
+) -> None:
+    for out in at_every_cut([(C, request(body, "/mcp", headers))]):
+        assert b"secret" not in whole(out)
