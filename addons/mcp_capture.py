@@ -23,7 +23,7 @@ try:
     from mcpsniff.proxy.mitm.hosts import Hosts
     from mcpsniff.proxy.mitm.select import Select
     from mcpsniff.proxy.mitm.tap import Tap
-    from mcpsniff.proxy.recording import Recording
+    from mcpsniff.proxy.recording import Recording, transcript_path
     from mcpsniff.proxy.say import redirect
 except ModuleNotFoundError as error:  # mitmproxy would show a traceback
     lacks = (error.name or "mcpsniff").partition(".")[0]
@@ -97,6 +97,8 @@ class McpCapture:
             return
         if self._tap.kept:
             tell(f"recorded in {shown(path)}", at_the_end=True)
+            if self._recording.transcriber is not None:
+                tell(f"a transcript is being written to {shown(transcript_path(path))}", at_the_end=True)
         elif not ctx.options.mcp_output and _remove_if_empty(path):
             tell(NOTHING if self._guest.loaded else f"no MCP came through, and {NOTHING}", at_the_end=True)
 

@@ -4,6 +4,7 @@ What comes out is YAML that means the messages: they stand as they were sent, wh
 judged as a capture that begins in the middle, so nothing is said that would need what came before.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +28,8 @@ WHOLE_UNTIL: Final = 256 << 10
 """Bytes of a message that are laid out whole; of a longer one the beginning is, since people wait for it."""
 LOOK: Final = 64 << 10
 """Bytes of an event stream that are looked at for MCP."""
+_NUMBER: Final = re.compile(r"(?:^| )(?:(?:of|for) )?#[0-9]+")
+"""Where words name an event by its number, which means something in a capture only."""
 _REQUEST, _RESPONSE = range(2)
 
 
@@ -52,7 +55,7 @@ def is_mcp(content_type: str, body: bytes) -> bool:
 def annotated(request: Half, response: Half | None = None) -> Iterator[str]:
     """The lines for the body of ``response``, or without one for that of ``request``.
 
-    Numbers (#4) are those of the exchange, the same in both. Captured text is made visible; no input raises.
+    Events have no numbers here: those of a capture are other ones. Captured text is made visible; no input raises.
     """
     events = list(_events(request, response))
     side = "c2s" if response is None else "s2c"
@@ -107,12 +110,12 @@ def _records(request: Half, response: Half | None) -> Iterator[Record]:
 def _message(row: Row, message: Message) -> Iterator[str]:
     """What is said of a message, then the message."""
     title = " ".join(visible(text) for text in (row.title, row.target or "") if text)
-    details = [visible(word) for word in row.words]
+    details = [word for word in (_NUMBER.sub("", visible(word)) for word in row.words) if word]
     details += [shortened(visible(row.remark), 80)] if row.remark else []
     details += [f"event {shortened(visible(row.event_id), 40)}"] if row.event_id else []
     details += [f"id {shortened(visible(row.id), 40)}"] if row.id is not None else []
     details += [size(row.size)] if row.size is not None else []
-    yield f"# #{row.n} {arrow(row)[1]} {title}  {' · '.join(details)}".rstrip()
+    yield f"# {arrow(row)[1]} {title}  {' · '.join(details)}".rstrip()
     whole = len(message.raw) <= WHOLE_UNTIL
     for line in payload_lines(message, Style(whole=whole), WIDTH, ""):
         text = "".join(piece for _, piece in line)
@@ -132,7 +135,7 @@ def _bare(frame: Frame) -> Iterator[str]:
         said.append(f"event id {shortened(visible(event.id), 60) or '(empty)'}")
     if event.retry is not None:
         said.append(f"retry after {event.retry} ms")
-    yield f"# #{frame.n} ← {' · '.join(said) or 'an event without data'}"
+    yield f"# ← {' · '.join(said) or 'an event without data'}"
 
 
 def _finding(finding: Finding) -> Iterator[str]:

@@ -24,13 +24,13 @@ def free_port() -> int:
 class Mitmdump:
     """`mitmdump -s addons/mcp_capture.py` as a reverse proxy for ``url``, its captures in ``folder``."""
 
-    def __init__(self, folder: Path, url: str, *more: str) -> None:
+    def __init__(self, folder: Path, url: str, *more: str, transcript: bool = False) -> None:
         self.folder = folder / "captures"
         self.port = free_port()
         self._log = folder / "mitmdump.log"
         words = ["-s", str(ADDONS / "mcp_capture.py"), "--mode", f"reverse:{url}@127.0.0.1:{self.port}"]
         words += ["--set", f"confdir={folder / 'conf'}", "--set", "keep_host_header=true"]
-        words += ["--set", "mcp_transcript=false"]
+        words += ["--set", f"mcp_transcript={str(transcript).lower()}"]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [os.path.join(os.path.dirname(sys.executable), "mitmdump"), *words, *more],

@@ -20,6 +20,7 @@ from tests.addons.stock import ADDONS, Mitmdump
 from tests.addons.talks import USUAL, Legacy, Scripted, Streamable, Talk
 from tests.importers.talk import SECRET, event, flow_file, said, session
 from tests.proxy.relayed import JSON, Peer, Relay, Upstream, answer, get, post
+from tests.proxy.wrapped import wait_for
 
 
 def compared(path: str) -> dict[str, Any]:
@@ -83,13 +84,17 @@ def test_what_is_no_mcp_stays_out_and_an_empty_capture_is_removed(tmp_path: Path
                 assert peer.next_message()[1] == b'{"answer":42}'
             assert stock.stop() == 0
         assert list(stock.folder.glob("*.mcpcap")) == []
-        with Mitmdump(tmp_path, upstream.url, "--set", "mcp_all=true", "--set", "mcp_label=all") as stock:
+        words = ["--set", "mcp_all=true", "--set", "mcp_label=all"]
+        with Mitmdump(tmp_path, upstream.url, *words, transcript=True) as stock:
             with stock.connect() as peer:
                 peer.send(get("/api"))
                 peer.next_message()
             assert stock.stop() == 0
     (path,) = stock.folder.glob("all-*.mcpcap")
     assert '{\\"answer\\":42}' in path.read_text()
+    transcript = path.with_suffix(".md")
+    assert f"a transcript is being written to {transcript}" in stock.log
+    assert wait_for(lambda: transcript.exists() and "GET /api" in transcript.read_text())
 
 
 OTHER_ADDON = """

@@ -32,14 +32,13 @@ def streaming(body: bytes) -> http.HTTPFlow:
     return flow(0, said(id=1, method="tools/call", params={"name": "x"}), body, kind="text/event-stream")
 
 
-def test_an_answer_names_the_request_that_it_answers() -> None:
+def test_an_answer_names_the_request_that_it_answers_without_numbers_that_match_nothing() -> None:
     first = session()[0]
     assert first.response is not None
     view, text = shown(first.request, first)
     assert view == "MCP"
-    number = re.match(r"# (#\d+) → initialize  id 0 · \d+ B\n\{\n", text)
-    assert number is not None
-    answer = f"← initialize  answered {number[1]} · HTTP 200 · session {SESSION} · id 0"
+    assert re.match(r"# → initialize  id 0 · \d+ B\n\{\n", text)
+    answer = f"# ← initialize  answered · HTTP 200 · session {SESSION} · id 0"
     assert answer in shown(first.response, first)[1]
 
 
@@ -52,7 +51,7 @@ def test_an_event_stream_is_messages_with_their_event_ids_and_what_is_between_th
     prime, alive, message = text.split("---\n")
     assert prime.endswith("← event id 4\n")
     assert alive.endswith("← comment alive\n")
-    assert "← tools/call x  answered #2 · POST stream · event 5 · id 1" in message
+    assert message.startswith("# ← tools/call x  answered · POST stream · event 5 · id 1")
     assert message.endswith('{"jsonrpc": "2.0", "id": 1, "result": {"content": []}}')
 
 
@@ -60,7 +59,7 @@ def test_what_is_wrong_stands_on_the_message() -> None:
     made = streaming(event(id=1, error={"code": "x"}))
     assert made.response is not None
     head, finding, *_ = shown(made.response, made)[1].splitlines()
-    assert head.startswith("# #")
+    assert head.startswith("# ← ")
     assert finding.startswith("# ✗ error MCP209 error-shape, by the server: the error for id 1")
 
 
@@ -86,7 +85,24 @@ def test_a_stream_cannot_end_a_comment_and_pass_for_what_we_say() -> None:
     made = streaming(b"event: x\rid: 9\rdata: a\rdata: # by mcpsniff\r\r" + event(id=1, result={}))
     assert made.response is not None
     for line in shown(made.response, made)[1].splitlines():
-        assert line.startswith(("# #", "# ▲ warning MCP531", "#   Fix: ", "---", "{"))
+        assert line.startswith(("# ← ", "# ▲ warning MCP531", "#   Fix: ", "---", "{"))
+
+
+def test_what_is_said_of_others_in_the_body_reads_without_their_numbers() -> None:
+    body = b"".join(
+        [
+            event(method="notifications/progress", params={"progressToken": 9, "progress": 1}),
+            event(method="notifications/cancelled", params={"requestId": 3}),
+            event(id=1, result={}),
+            event(id=1, result={}),
+        ]
+    )
+    params = {"name": "x", "_meta": {"progressToken": 9}}
+    made = flow(0, said(id=1, method="tools/call", params=params), body, kind="text/event-stream")
+    assert made.response is not None
+    for line in shown(made.response, made)[1].splitlines():
+        assert "#" not in line[1:], line
+        assert not re.search(r"  · | · ·| (of|for)( ·|$)", line), line
 
 
 def test_a_body_that_was_streamed_away_leaves_its_answer_readable() -> None:
