@@ -13,6 +13,7 @@ from threading import Thread
 import pytest
 
 from mcpsniff.proxy.client_trust import BUNDLES
+from mcpsniff.proxy.mitm.distrust import HUNG_UP
 from tests.cli.running import run_in
 from tests.mitm.certificates import Authority
 from tests.mitm.terminator import Terminator
@@ -29,6 +30,20 @@ for url in sys.argv[1:]:
         print(urllib.request.build_opener({direct}).open(request, timeout=60).read().decode())
     except OSError as error:
         print(error)
+"""
+ASYNC = """
+import asyncio, os, ssl, sys
+from urllib.parse import urlsplit
+async def main():
+    server, proxy = urlsplit(sys.argv[1]), urlsplit(os.environ["HTTPS_PROXY"])
+    reader, writer = await asyncio.open_connection(proxy.hostname, proxy.port)
+    writer.write(f"CONNECT {server.netloc} HTTP/1.1\\r\\nHost: {server.netloc}\\r\\n\\r\\n".encode())
+    await reader.readuntil(b"\\r\\n\\r\\n")
+    try:
+        await writer.start_tls(ssl.create_default_context(), server_hostname=server.hostname)
+    except ssl.SSLError as error:
+        print(error)
+asyncio.run(main())
 """
 DIRECT = "urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=ssl._create_unverified_context())"
 
@@ -149,6 +164,19 @@ def test_a_client_that_does_not_trust_us_is_named_with_its_alert(tmp_path: Path,
     assert "nothing is recorded: " in run.err
     comments = [body["text"] for _, kind, _, body in run.capture.records if kind == "comment"]
     assert any("unknown ca" in text for text in comments)
+
+
+def test_a_client_that_hangs_up_without_an_alert_is_named_as_likely(tmp_path: Path, servers: Servers) -> None:
+    """As all that is built on asyncio does, such as the Python SDK."""
+    command = ["env", "-u", "SSL_CERT_FILE", sys.executable, "-c", ASYNC, servers.secure]
+    run = ran(tmp_path, command, "--upstream-ca", str(servers.authority.file))
+    assert "certificate verify failed" in run.out[0]
+    place = servers.secure.removeprefix("https://").removesuffix("/mcp")
+    assert f"the client {HUNG_UP} for {place}: it may not trust mcpsniff's certificates, " in run.err
+    assert f"; what it had to say to {place} is unknown\n" in run.err
+    assert "mcpsniff stdio" not in run.err
+    comments = [body["text"] for _, kind, _, body in run.capture.records if kind == "comment"]
+    assert f"a client refused mcpsniff's certificate for {place}, it seems ({HUNG_UP})" in comments
 
 
 def test_a_server_that_mcpsniff_does_not_trust_is_named(tmp_path: Path, servers: Servers) -> None:
