@@ -12,6 +12,7 @@ from mcpsniff.transcript.talks import STATES, Talks, peer
 from mcpsniff.transcript.units import count
 
 LONGEST_COMMAND: Final = 1000
+ONE_ALONE: Final = "--filter conversation:2 shows only what is marked [2]"
 
 
 class Entry(NamedTuple):
@@ -92,7 +93,9 @@ def _conversation(conversation: Conversation) -> Iterator[Entry]:
     if conversation.over_http and conversation.era == LEGACY_ERA:
         name = conversation.session_id or conversation.endpoint
         state = STATES.get(conversation.state, conversation.state)
-        yield Entry("session", name or "", state if name else f"without a session id, {state}")
+        # A head is printed as soon as it is known who talks: that the opening then goes on says nothing.
+        remark = "" if name and conversation.state == HANDSHAKE else state
+        yield Entry("session", name or "", remark if name else f"without a session id, {state}")
     yield Entry("client can", *_capabilities(conversation.client_capabilities))
     yield Entry("server can", *_capabilities(conversation.server_capabilities))
     if conversation.instructions:
@@ -114,6 +117,7 @@ def _conversations(talks: Talks) -> Iterator[Entry]:
             can = []
     if talks.count > len(talks.named):
         yield Entry("", "", f"and {count(talks.count - len(talks.named), 'more conversation')}")
+    yield Entry("", "", ONE_ALONE)
 
 
 def _peer(info: Mapping[str, Any]) -> tuple[str, str]:

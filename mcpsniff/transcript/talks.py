@@ -33,7 +33,7 @@ LONGEST_ID: Final = 24
 
 STATES: Final = {
     CLOSED: "not opened",
-    HANDSHAKE: "opening",
+    HANDSHAKE: "not initialized yet",
     ACTIVE: "active",
     CLOSING: "ended",
     FAILED: "failed to open",

@@ -219,7 +219,7 @@ def test_several_conversations_have_a_line_each_in_the_head_and_in_the_summary()
     shown = text(records(TROUBLE), width=160, style=NONE, transport="http")
     for line in (
         r"  conversation  1: c 1 → s 1, 2025-11-25 · session 1868a90c\S*…, ended · server can tools\n",
-        r"  conversation  2: d 1 → s 1, 2025-06-18 · no session id, opening\n",
+        r"  conversation  2: d 1 → s 1, 2025-06-18 · no session id, not initialized yet\n",
         r"  \[1\] c 1 → s 1, .*: 14 messages, 8 requests, 4 failed, 2 without an answer",
         r"  \[2\] d 1 → s 1, .*: 3 messages, 2 requests, 1 without an answer",
     ):
