@@ -11,7 +11,7 @@ from typing import Final
 
 from mcpsniff.proxy.mask_keys import NAME_LIMIT, JsonUrlScanner
 from mcpsniff.proxy.mask_marks import Marks
-from mcpsniff.proxy.mask_names import is_of_oauth, is_telling_member
+from mcpsniff.proxy.mask_names import KEY_TYPE, OTHER_PRIMES, PRIVATE_PARTS, is_of_oauth, is_telling_member
 
 DEEPEST: Final = 512
 """Levels that are looked into. What goes deeper is hidden from there on: no reader of such a text would follow."""
@@ -25,6 +25,9 @@ _LIST: Final = ord("[")
 _ERRORS: Final = frozenset(["error", "errors"])
 _ERROR_CODES: Final = frozenset(["code"])
 """Within an error this says what went wrong, and is no authorization code."""
+
+_KEYS: Final = ("jwk", "jwks", "key", "keys")
+"""How members are named that hold a JSON Web Key or several, whose private parts are secrets."""
 
 _JSON_RPC: Final = frozenset(["jsonrpc", "method", "params", "result"])
 _OBJECT = re.compile(rb"[{\[]")
@@ -82,6 +85,8 @@ class JsonScanner:
         self._secret_from = 0
         """Brackets that are open where all strings are secret; 0: nowhere."""
         self._error_from = 0
+        self._key_from = 0
+        """Likewise within a member that holds a JSON Web Key, or in an object that has said to be one."""
         self._depth = 0
         self._in_nested_string = False
         self._escaped = False
@@ -182,6 +187,10 @@ class JsonScanner:
             self._secret_from, self._label = len(self._open), self._what
         if is_named and not self._error_from and self._what in _ERRORS:
             self._error_from = len(self._open)
+        if is_named and self._key_from and not self._secret_from and self._what == OTHER_PRIMES:
+            self._secret_from, self._label = len(self._open), self._what
+        if is_named and not self._key_from and self._what.lower().endswith(_KEYS):
+            self._key_from = len(self._open)
         self._state = _WANT_KEY if bracket == b"{" else _VALUE
 
     def _end(self) -> None:
@@ -191,6 +200,8 @@ class JsonScanner:
             self._secret_from = 0
         if len(self._open) < self._error_from:
             self._error_from = 0
+        if len(self._open) < self._key_from:
+            self._key_from = 0
         self._state = _AFTER if self._open else _BEFORE
 
     def _is_at_message(self) -> bool:
@@ -201,6 +212,7 @@ class JsonScanner:
         """A string begins that is a value."""
         is_named = self._open[-1] != _LIST
         is_secret = is_named and is_telling_member(self._what) and not (self._error_from and self._what in _ERROR_CODES)
+        is_secret = is_secret or (is_named and self._key_from > 0 and self._what in PRIVATE_PARTS)
         if is_secret and not self._secret_from:
             self._label = self._what
         self._state = _SECRET if is_secret or self._secret_from else _STRING
@@ -230,6 +242,8 @@ class JsonScanner:
         """A key is complete."""
         self._what = what
         self._state = _COLON
+        if what == KEY_TYPE and self._is_deep and not self._key_from:
+            self._key_from = len(self._open)
         if not self._is_at_message():
             return
         if what == "jsonrpc":

@@ -28,13 +28,17 @@ _PLACES: Final = ("pagetoken", "nexttoken", "continuationtoken", "progresstoken"
 _OAUTH: Final = frozenset(
     [
         *("code", "codeverifier", "authorizationcode", "devicecode", "usercode", "assertion", "clientassertion", "jwt"),
-        *("idtokenhint", "samlresponse", "authreqid", "otp", "totp", "passcode"),
+        *("idtokenhint", "samlresponse", "authreqid", "otp", "totp", "passcode", "softwarestatement"),
     ]
 )
-"""What else is a secret in the forms and JSON texts of OAuth (RFC 6749, 7521, 7522, 7523, 7636, 8628), OpenID Connect
+"""What else is a secret in the forms and JSON texts of OAuth (RFC 6749, 7521-7523, 7591, 7636, 8628), OpenID Connect
 (CIBA too) and SAML, and at logins, without ``_``."""
 _OF_OAUTH: Final = frozenset(["granttype", "clientassertiontype", "redirecturis", "codechallenge"])
 """Names in requests of OAuth whose answers have secrets, wherever they are sent (RFC 6749, 7521, 7591, 9126)."""
+KEY_TYPE: Final = "kty"
+PRIVATE_PARTS: Final = frozenset(["d", "p", "q", "dp", "dq", "qi", "k"])
+OTHER_PRIMES: Final = "oth"
+"""Members of a JSON Web Key: its type, those that are secret, and a list of objects in which all are (RFC 7518, 6)."""
 _KEYS: Final = frozenset(["key", "sig", "hmac"])
 """What else is one in the query or fragment of a URL, and what ends in ``signature``: who has such a URL may use it."""
 

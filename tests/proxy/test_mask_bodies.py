@@ -613,3 +613,30 @@ def test_a_byte_that_no_text_has_does_not_uncover_what_is_one_nevertheless(
 ) -> None:
     for out in at_every_cut([(C, request(body, "/mcp", headers))]):
         assert b"secret" not in whole(out)
+
+
+# -- JSON Web Keys -----------------------------------------------------------------------------------------------------
+
+RSA = '{"kty":"RSA","n":"n","e":"AQAB","d":"<S>","p":"<S>","q":"<S>","dp":"<S>","dq":"<S>","qi":"<S>","kid":"1"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"client_name":"c","jwks":{"keys":[' + RSA + ',{"k":"<S>","kty":"oct","alg":"HS256"}]}}',
+        '{"redirect_uris":[],"jwks":{"keys":[{"d":"<S>","crv":"P-256","kty":"EC","x":"x","y":"y"}]}}',
+        '{"cnf":{"jwk":{"d":"<S>","kty":"OKP","x":"x"}},"d":"stays"}',
+        '{"jwks":{"keys":[{"kty":"RSA","n":"n","oth":[{"r":"<S>","d":"<S>","t":"<S>"}]}]},"p":"stays","k":["stays"]}',
+        RSA,
+        '{"redirect_uris":["http://h/cb"],"software_statement":"<S>","software_id":"i"}',
+    ],
+)
+def test_the_private_parts_of_keys_and_signed_statements_are_hidden(text: str) -> None:
+    secret = "c2VjcmV0LXNlY3JldA"
+    got = asked(text.replace("<S>", secret).encode(), JSON, "/register")
+    assert got.decode() == text.replace("<S>", "*" * len(secret))
+
+
+def test_a_member_called_like_the_part_of_a_key_stays_elsewhere() -> None:
+    body = b'{"jwks":{"keys":[]},"d":"1","filter":{"k":"v","q":"w"},"p":["x"]}'
+    assert asked(body, JSON, "/register") == body
