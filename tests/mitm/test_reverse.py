@@ -67,6 +67,16 @@ def test_a_request_and_its_answer_pass_and_are_recorded(tmp_path: Path) -> None:
     assert closes(capture) == {0: {"how": "eof"}, 1: {"how": "eof"}}
 
 
+def test_no_addon_fails_in_silence(tmp_path: Path) -> None:
+    with secured(tmp_path, noting([]), env={"MCPSNIFF_DEBUG": "1"}) as it:
+        assert it.relay.ask(post(PING))[0].status == 200
+        assert it.relay.stop() == 0
+        told = it.relay.err.decode()
+    assert "server connect" in told  # mitmproxy's log is there
+    assert "Addon error" not in told
+    assert "Traceback" not in told
+
+
 def test_the_host_is_kept_for_this_machine_or_written_anew(tmp_path: Path) -> None:
     heads: list[Head] = []
     with secured(tmp_path, noting(heads)) as it:

@@ -11,6 +11,7 @@ from weakref import WeakSet, WeakValueDictionary
 from mitmproxy import ctx
 from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.connection import Client, Server
+from mitmproxy.http import HTTPFlow
 from mitmproxy.net import tls as net_tls
 from mitmproxy.proxy.context import Context
 from mitmproxy.tls import TlsData
@@ -82,6 +83,11 @@ class UpstreamTls(TlsConfig):
         """Read the options; mitmproxy's CA is left alone if no client needs it."""
         if self.has_clients:
             super().configure(updated)  # type: ignore[no-untyped-call]
+
+    def request(self, flow: HTTPFlow) -> None:
+        """Answer who looks for the revocations of mitmproxy's CA; no client needs them if none is shown it."""
+        if self.has_clients:
+            super().request(flow)
 
     def tls_start_server(self, tls_start: TlsData) -> None:
         """Begin TLS with a server."""
