@@ -34,9 +34,8 @@ class OwnChanges:
 
     def words(self, note: Note) -> Words | None:
         """What to say of a record. Of an answer of our own nothing: the HTTP exchange says it (`take_answer`)."""
-        if note.kind == "mask" and isinstance(what := note.fields.get("what"), str):
-            title, remark = note_words(note)
-            return (title, remark) if self._is_new("mask", what) else None
+        if note.kind == "mask":
+            return None  # stars stand in its place on the row of its exchange, and the summary counts them
         if note.kind != "rewrite" or note.fields.get("by") != US:
             return note_words(note)
         data = note.fields.get("data")

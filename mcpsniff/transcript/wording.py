@@ -89,8 +89,6 @@ def note_words(note: Note) -> tuple[str, str]:
         return f"remark{where}", _text(fields.get("text"))
     length = fields.get("length")
     much = count(length, "byte") if isinstance(length, int) else "bytes"
-    if note.kind == "mask":
-        return f"{much}{where} masked", _text(fields.get("what"))
     if note.kind == "rewrite":
         return f"{much}{where} were replaced on the way by", _text(fields.get("by"))
     return f"{note.kind}{where}", ""
