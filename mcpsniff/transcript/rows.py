@@ -200,7 +200,7 @@ class RowBuilder:
         elif self._http.is_cut_by_us(exchange):
             row.words += (CUT_BY_US,)
         elif exchange.may_be_answered:
-            row.words, waited = (f"#{exchange.request}: this capture may lack its answer",), 0
+            row.words = (f"unseen #{exchange.request}", "this capture may lack its answer")
         row.latency_us = waited or None
         row.lanes = self._lanes.end(exchange.request, BROKEN)
         if exchange.http is not None:

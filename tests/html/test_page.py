@@ -453,6 +453,13 @@ def test_gaps_and_an_end_without_an_end_are_said() -> None:
     assert "without an end of the session" in said
 
 
+def test_a_request_whose_answer_may_be_missing_has_its_bar() -> None:
+    cut = [*records(_call(1, "a")), Record(5000, "gap", 1, {"bytes": 12, "why": "queue"})]
+    page = html(cut, transport="stdio")
+    assert "this capture may lack its answer" in Elements(page).text
+    assert re.search(rb"\[\d+,\d+,\d+,7,0,\d+\]", page), "7 is unseen in rows.js"
+
+
 def test_nothing_was_said(opened: Opened) -> None:
     browser = opened(OPENS)
     assert "0 messages" in browser.js("document.body.innerText")

@@ -66,6 +66,9 @@ stream, with STREAM for its state."""
 STREAM: Final = -1
 REFUSED: Final = len(STATES)
 """In place of a state: it was abandoned, as HTTP refused it."""
+UNSEEN: Final = REFUSED + 1
+"""In place of a state: the capture may lack its answer."""
+_PLACES: Final = {**{state: place for place, state in enumerate(STATES)}, "refused": REFUSED, "unseen": UNSEEN}
 
 
 def row_markup(row: Row, style: Style) -> str:
@@ -97,11 +100,10 @@ def _bar(row: Row) -> Bar | None:
     message = row.message
     if row.kind == UNANSWERED:
         state, _, number = (row.words[0] if row.words else "").partition(" #")
-        if state not in (*STATES, "refused") or not number.isdecimal():
+        if state not in _PLACES or not number.isdecimal():
             return None
         waited = row.latency_us or 0
-        place = REFUSED if state == "refused" else STATES.index(state)
-        return int(number), row.t - waited, waited, place, int(row.direction == "s2c"), row.n
+        return int(number), row.t - waited, waited, _PLACES[state], int(row.direction == "s2c"), row.n
     exchange = None if message is None else message.link
     if message is None or exchange is None:
         return None

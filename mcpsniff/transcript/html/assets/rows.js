@@ -1,6 +1,6 @@
 // The rows as the document has them, and which of them belong to one exchange.
 
-const STATES = ["open", "answered", "errored", "input-required", "cancelled", "abandoned", "refused"];
+const STATES = ["open", "answered", "errored", "input-required", "cancelled", "abandoned", "refused", "unseen"];
 const KINDS = { q: "request", n: "notification", r: "response", e: "error", b: "batch", v: "invalid" };
 
 /** Every exchange: request, start, microseconds, state, whether the server asked, and the event that ended it. */

@@ -23,7 +23,7 @@ const webs = []; // what HTTP says besides the messages, in a lane of its own
 const isFailed = (bar) => bar.state === "errored" || (bar.state === "answered" && $(`n${bar.last}`)?.classList.contains("bad"));
 for (const bar of bars) {
   bar.colour = isFailed(bar) ? "failed" : bar.state === "cancelled" ? "cancelled"
-    : ["abandoned", "refused", "open"].includes(bar.state) ? "unanswered" : bar.byServer ? "server" : "client";
+    : ["abandoned", "refused", "open", "unseen"].includes(bar.state) ? "unanswered" : bar.byServer ? "server" : "client";
 }
 
 /**
