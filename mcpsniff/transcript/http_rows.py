@@ -64,6 +64,8 @@ class Known:
     """True if a message of its response has a row."""
     kinds: tuple[str, ...] = ()
     """Of events without a message on it that have had a row."""
+    stream: HttpExchange | None = None
+    """The exchange itself, while its stream goes on."""
 
 
 class HttpRows:
@@ -77,6 +79,8 @@ class HttpRows:
         self._latest: tuple[Row, HttpExchange] | None = None
         self._conversation: int | None = None
         self._are_several = False
+        self._placed: OrderedDict[tuple[int, str], None] = OrderedDict()
+        """Conversations of which a row has named the server."""
         self._servers = Servers()
         self._changes = OwnChanges()
 
@@ -159,6 +163,7 @@ class HttpRows:
         else:
             self._response(row, event)
         known = self._of(http.number)
+        known.stream = http if event.state == STREAMING else None
         if known.opened is None:
             known.opened = event.n
         row.lanes = self._lanes.touch(self._of(http.origin).first if known.first is None else known.first)
@@ -292,6 +297,10 @@ class HttpRows:
         elif event is not None and event.comments:
             row.target = " ".join(event.comments)[:LONGEST] or None
         row.event_id = None if event is None else event.id or None
+        known = None if frame.http is None else self._known.get(frame.http)
+        if known is not None and known.stream is not None:
+            row.conversation = self.marked(known.stream.conversation)
+            row.server = self.server(known.stream.conversation, known.stream.authority)
         return row
 
     def note(self, note: Note) -> Row | None:
@@ -318,10 +327,16 @@ class HttpRows:
         return conversation if self._are_several else None
 
     def server(self, conversation: int | None, authority: str) -> str:
-        """The server, once there is more than one; for a conversation, once more than one speaks MCP."""
+        """The server, once there is more than one; of a conversation on its first row since there are several."""
         self._servers.add(authority, is_mcp=bool(conversation))
         are_several = self._servers.are_several if conversation else self._servers.are_several_asked
-        return authority if are_several else ""
+        if not are_several or (conversation and (conversation, authority) in self._placed):
+            return ""
+        if conversation:
+            self._placed[conversation, authority] = None
+            if len(self._placed) > KNOWN_LIMIT:
+                self._placed.popitem(last=False)
+        return authority
 
     def _of(self, number: int) -> Known:
         known = self._known.get(number)

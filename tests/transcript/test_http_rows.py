@@ -386,3 +386,14 @@ def test_authorizations_are_counted_in_the_summary() -> None:
     assert "  OAuth: 2 authorizations, 1 with a token that was accepted, 1 without a token; 5 steps\n" in shown
     assert "  OAuth: 1 look for metadata found none\n" in shown
     assert "OAuth" not in text(records(OPEN_ONE), style=NONE, transport="http")
+
+
+def test_the_endpoint_of_another_conversation_is_marked_as_its_other_rows_are() -> None:
+    said = "".join(
+        f"C{n}> GET /sse\nS{n}> 200 STREAM\nS{n}> EVENT event=endpoint /m?s={n}\n"
+        f"C{n + 4}> POST /m?s={n} {call(n)}\nS{n + 4}> 202\n"
+        for n in (1, 2)
+    )
+    shown = rows(records(said))
+    assert [row for row in shown if "endpoint" in row and "/m?s=2" in row and "[2]" in row]
+    assert [row for row in shown if "[2] tools/call" in row]

@@ -99,6 +99,7 @@ def test_several_are_counted_and_named_everywhere() -> None:
     assert f"[2] c → second 1 at {OTHER}, 2025-06-18" in shown
     assert "[2 127.0.0.1:3001] initialize" in shown
     assert "[3 one.example] initialize" in shown
+    assert "← [2] initialize" in shown, "the server is named once in a conversation"
     assert f"servers: {ONE} (2 exchanges), {KEYS} (1 exchange), {OTHER} (1 exchange)" in shown
     in_markdown = markdown(BOTH, **HEADER)
     assert f"conversation 2 · at `{OTHER}` · **`initialize`**" in in_markdown

@@ -122,7 +122,7 @@ placeholder="words, method:tools/call, state:errored">
 <p id=keys hidden><span><kbd>/</kbd> filter <kbd>n</kbd> <kbd>p</kbd> next, previous <kbd>f</kbd> next finding
 <kbd>x</kbd> its answer or request <kbd>Enter</kbd> open <kbd>Esc</kbd> back. </span>The filter knows words and
 <code>method: tool: state: severity: code: dir: kind: id: status: text:</code>, with <code>-</code> before one for
-“not”.</p>
+“not”; <code>mcpsniff show --filter</code> knows more, such as <code>conversation: server: auth:</code>.</p>
 <noscript><p class=hint>Scripts are off. Every message can be read, and opens with a click; the timeline, the filter and
 the layout of payloads need scripts. This page holds its own script and asks nothing of any network.</p></noscript>
 """
