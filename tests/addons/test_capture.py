@@ -19,7 +19,7 @@ from mcpsniff.protocol.message import Message
 from tests.addons.stock import ADDONS, Mitmdump
 from tests.addons.talks import USUAL, Legacy, Scripted, Streamable, Talk
 from tests.importers.talk import SECRET, event, flow_file, said, session
-from tests.proxy.relayed import JSON, Peer, Relay, Upstream, answer, get, post
+from tests.proxy.relayed import JSON, Peer, Relay, Upstream, answer, chunk, get, post
 from tests.proxy.wrapped import wait_for
 
 
@@ -165,8 +165,28 @@ def test_other_addons_go_on_working_and_what_they_take_away_is_admitted(tmp_path
     assert bodies == [OWN, said_so, sent, sent, said_so]
     assert [one.body for one in records if one.kind == "chunk" and one.channel not in answers] == [asked] * len(places)
     gaps = [one.body for one in records if one.kind == "gap"]
-    assert gaps == [{"bytes": 0, "why": "another addon let it stream"}]
+    assert gaps == [{"bytes": 0, "why": "mitmproxy or another addon let it stream"}]
     assert sum(one.kind == "close" for one in records) == 2 * len(places)
+
+
+def test_a_request_that_streams_past_unseen_is_not_said_to_be_no_mcp(tmp_path: Path) -> None:
+    asked = said(id=1, method="tools/list", params={"long": "x" * 4000})
+    head = b"\r\n".join([b"POST /x HTTP/1.1", b"Host: a", b"Content-Type: application/json"])
+
+    def serve(peer: Peer) -> None:
+        assert peer.next_message()[1] == asked
+        peer.send(answer(said(id=1, result={}), JSON.decode().strip()))
+
+    with Upstream(serve) as upstream, Mitmdump(tmp_path, upstream.url, "--set", "stream_large_bodies=1k") as stock:
+        with stock.connect() as peer:
+            peer.send(head + b"\r\nTransfer-Encoding: chunked\r\n\r\n", chunk(asked), chunk(b""))
+            peer.next_message()
+        assert stock.stop() == 0
+    (path,) = stock.folder.glob("*.mcpcap")
+    assert f"recorded in {path}" in stock.log
+    records = list(open_capture(str(path)).records())
+    assert next(one.body["meta"]["start"] for one in records if one.kind == "open") == "POST /x HTTP/1.1"
+    assert {"bytes": 0, "why": "mitmproxy or another addon let it stream"} in [one.body for one in records if one.kind == "gap"]
 
 
 def test_what_was_loaded_is_no_traffic_and_may_be_imported(tmp_path: Path) -> None:
