@@ -138,7 +138,7 @@ class Guest:
 
     def _miss(self, flow: HTTPFlow, message: Message) -> None:
         self.missed += 1
-        self._tap.missed(flow, "mitmproxy or another addon let it stream", is_request=message is flow.request)
+        self._tap.missed(flow, "another addon let it stream", is_request=message is flow.request)
 
     def _forget(self, flow: HTTPFlow) -> None:
         self._answered.discard(flow.id)
