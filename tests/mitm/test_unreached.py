@@ -2,7 +2,7 @@
 
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,21 @@ def asked_with_http1(connection: socket.socket, target: str) -> tuple[int, bytes
         peer.send(post(ASK, JSON, target=target))
         head, body = peer.next_message()
     return head.status or 0, body
+
+
+def at_once(connection: socket.socket) -> tuple[int, bytes]:
+    return asked_with_http1(connection, "/mcp")
+
+
+def asked_in_pieces(connection: socket.socket) -> tuple[int, bytes]:
+    """As clients do that send head and body apart, here as late as can be: after the answer."""
+    head, _, content = post(ASK, JSON, target="/mcp").partition(b"\r\n\r\n")
+    with Peer(connection) as peer:
+        peer.send(head + b"\r\n\r\n")
+        answer, body = peer.next_message()
+        peer.send(content)
+        peer.read_all()
+    return answer.status or 0, body
 
 
 def asked_with_http2(connection: socket.socket) -> tuple[int, bytes]:
@@ -120,8 +135,12 @@ def test_a_tunnel_to_a_host_that_only_leaves_out_is_not_written_down(tmp_path: P
     assert str(port) not in "".join(str(record) for record in proxy.records)
 
 
-@pytest.mark.parametrize("protocol", ["http/1.1", "h2"])
-def test_a_certificate_that_is_not_trusted(tmp_path: Path, protocol: str) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "asked"), [("http/1.1", at_once), ("http/1.1", asked_in_pieces), ("h2", asked_with_http2)]
+)
+def test_a_certificate_that_is_not_trusted(
+    tmp_path: Path, protocol: str, asked: Callable[[socket.socket], tuple[int, bytes]]
+) -> None:
     proxy = Proxy(tmp_path, None, [])
     with served(Authority(tmp_path, "stranger")) as (_, secure), proxy.running():
         context = ssl.create_default_context(cafile=proxy.session.ca_path)
@@ -129,6 +148,6 @@ def test_a_certificate_that_is_not_trusted(tmp_path: Path, protocol: str) -> Non
         connection: Any = context.wrap_socket(proxy.tunnel("localhost", secure.port), server_hostname="localhost")
         with connection:
             assert connection.selected_alpn_protocol() == protocol
-            status, body = asked_with_http2(connection) if protocol == "h2" else asked_with_http1(connection, "/mcp")
+            status, body = asked(connection)
     is_answered(proxy, f"https://localhost:{secure.port}", status, body, "is not trusted")
     assert shown(proxy).count("--upstream-ca FILE") == 1

@@ -133,7 +133,8 @@ class ClientSide(Http1Server):
     def _say_last(self, answer: bytes) -> layer.CommandGenerator[None]:
         """Give an answer of ours, and let the client read it: a close with unread bytes would take it away again."""
         yield commands.SendData(self.conn, answer)
-        yield commands.CloseTcpConnection(self.conn, half_close=True)
+        if not self.conn.tls:  # within TLS mitmproxy has no half-close: in a tunnel it would close all
+            yield commands.CloseTcpConnection(self.conn, half_close=True)
         yield commands.RequestWakeup(PATIENCE)
         self.state = self._leave
         yield from self._read_late(events.DataReceived(self.conn, b""))
@@ -143,22 +144,30 @@ class ClientSide(Http1Server):
         if isinstance(event, events.DataReceived):
             yield from self._read_late(event)
             return
+        yield from self._close()
+
+    def _close(self) -> layer.CommandGenerator[None]:
         self.state = self.done
         yield commands.CloseConnection(self.conn)
 
     def _read_late(self, event: events.DataReceived) -> layer.CommandGenerator[None]:
         """Read on in the body of a request that is answered already, for the record."""
-        if not self._has_body or self.request is None or self.request_done:
+        if self._has_body and self.request is not None and not self.request_done:
+            yield from self._read_late_body(self.request, event)
+        else:
             self.buf.maybe_extract_at_most(len(self.buf))
-            return
+        self.state = self._leave
+        if self.request_done and self.conn.tls:
+            yield from self._close()
+
+    def _read_late_body(self, request: Request, event: events.Event) -> layer.CommandGenerator[None]:
         for command in super().read_body(event):
             if not isinstance(command, ReceiveHttp):
                 yield command
             elif isinstance(command.event, RequestData):
-                self._desk.late(self.request, command.event.data)
+                self._desk.late(request, command.event.data)
             elif isinstance(command.event, RequestEndOfMessage):
-                self._desk.late(self.request, b"")
-        self.state = self._leave
+                self._desk.late(request, b"")
 
 
 class Http2ClientSide(Http2Server):

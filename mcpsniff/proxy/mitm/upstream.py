@@ -185,22 +185,24 @@ def _words(error: int) -> str:
 
 def _names(certificate: crypto.X509) -> tuple[str, str, str]:
     """Return subject, issuer and the alternative names of a certificate, as text that may go to a terminal."""
-    subject, issuer = (_name(name) for name in (certificate.get_subject(), certificate.get_issuer()))
+    from cryptography.x509 import DNSName, IPAddress, SubjectAlternativeName
+
+    subject = issuer = "?"
     names: list[str] = []
     try:
-        from cryptography.x509 import DNSName, IPAddress, SubjectAlternativeName
-
-        found = certificate.to_cryptography().extensions.get_extension_for_class(SubjectAlternativeName).value
+        read = certificate.to_cryptography()
+        subject, issuer = _name(read.subject), _name(read.issuer)
+        found = read.extensions.get_extension_for_class(SubjectAlternativeName).value
         names = [*found.get_values_for_type(DNSName), *map(str, found.get_values_for_type(IPAddress))]
-    except Exception:  # noqa: BLE001 - there are none, or they cannot be read
-        names = []
+    except Exception:  # noqa: BLE001, S110 - there are none, or they cannot be read
+        pass
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return subject, issuer, shown(", ".join(names[:4]) + more)
 
 
 def _name(name: Any) -> str:
-    """Return a distinguished name as people know it."""
-    parts = {key.decode("ascii", "replace"): value.decode("utf-8", "replace") for key, value in name.get_components()}
+    """Return a distinguished name (of `cryptography`) as people know it."""
+    parts = {each.rfc4514_attribute_name: str(each.value) for each in name}
     return shown(
         parts.get("CN") or parts.get("O") or ", ".join(f"{key}={value}" for key, value in parts.items()) or "?"
     )
