@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mcpsniff.proxy.pump import Pump
 
-ATTENTION: "Final" = 50_000
+ATTENTION: "Final" = 70_000
 """Nanoseconds for which the thread stays awake after it passed something on, if that had come as quickly."""
 
 
