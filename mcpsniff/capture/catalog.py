@@ -16,7 +16,9 @@ from mcpsniff.capture.store import ENVIRONMENT, STATE, SUFFIX, Warn, bare_folder
 from mcpsniff.errors import CaptureError
 
 _NAME = re.compile(r"(?P<label>.+)-\d{8}T\d{6}\.\d{3}Z-\d+(-\d+)?", re.DOTALL)
-TRY: Final = "`mcpsniff stdio -- COMMAND` or `mcpsniff http URL` makes one"
+TRY: Final = (
+    "`mcpsniff stdio -- COMMAND`, `mcpsniff http URL`, `mcpsniff run -- CLIENT` or `mcpsniff import FILE` makes one"
+)
 """What makes a capture."""
 
 
@@ -70,6 +72,8 @@ class Found(NamedTuple):
     """How many newer ones were passed over, since they hold nothing."""
     more: int = 0
     """How many have another label in which the name that was asked for is only a part."""
+    beside: str = ""
+    """The file of that name, which was passed over since it cannot be read as a capture."""
 
     @property
     def said(self) -> str:
@@ -80,7 +84,8 @@ class Found(NamedTuple):
         said = f"{chosen} {self.which}".rstrip()
         others = "a newer one" if self.passed == 1 else f"{self.passed:,} newer ones"
         said = f"{said} but for {others}, where nothing was recorded" if self.passed else said
-        return f"{said}; {self.more:,} more only contain that name" if self.more else said
+        said = f"{said}; {self.more:,} more only contain that name" if self.more else said
+        return f"{said}; the file {shown(self.beside)} cannot be read as a capture" if self.beside else said
 
 
 def list_captures(folder: str) -> list[Entry]:
@@ -118,13 +123,15 @@ def find(
 ) -> Found:
     """Return the capture that ``what`` means.
 
-    The first that is there counts: a path to a file; the newest capture with exactly this label; a file name; the
-    newest capture whose label begins with it, whose label contains it, whose file name begins with it. None means the
-    newest capture of all. Unless it may be one ``even_without_content``, newer ones that hold nothing are passed over
-    for one that holds something. ``directory`` is ``--dir``, see `store.capture_folder`. Raises CaptureError, with
+    The first that is there counts: a path to a file, unless it cannot be read as a capture and there is one with
+    exactly this label; the newest capture with exactly this label; a file name; the newest capture whose label begins
+    with it, whose label contains it, whose file name begins with it. None means the newest capture of all. Unless it
+    may be one ``even_without_content``, newer ones that hold nothing are passed over for one that holds something.
+    ``directory`` is ``--dir``, see `store.capture_folder`. Raises CaptureError, with
     what may have been meant, when there is none.
     """
-    if what is not None and (os.sep in what or os.path.isfile(what)):
+    is_file = what is not None and os.path.isfile(what)
+    if what is not None and (os.sep in what or (is_file and _is_capture(what))):
         return Found(what, 0)
     folder = capture_folder(directory, warn)
     entries = list_captures(folder)
@@ -137,7 +144,7 @@ def find(
         if entries:
             raise CaptureError(f"no capture in {shown(folder)} can be read: `mcpsniff list` says why")
         raise CaptureError(f"there is no capture in {shown(folder)} yet: {TRY}{_elsewhere(folder, directory)}")
-    for which, means in _meanings(what) if what else ():
+    for which, means in _meanings(what)[: 1 if is_file else None] if what else ():
         matches = [entry for entry in readable if means(entry)] or [entry for entry in entries if means(entry)]
         if matches:
             if not which:
@@ -145,11 +152,24 @@ def find(
             found = _newest(matches, which, even_without_content=even_without_content)
             is_exact = which.startswith("called ")
             more = sum(what in entry.label and not means(entry) for entry in readable) if is_exact else 0
-            return found._replace(more=more)
+            return found._replace(more=more, beside=what if is_file else "")
+    if is_file:
+        return Found(what, 0)  # reading it says what it is
     raise CaptureError(
         f"no capture in {shown(folder)} has the label or name {shown(what)}"
         f"{_suggestion(what, entries)}{_elsewhere(folder, directory)}"
     )
+
+
+def _is_capture(path: str) -> bool:
+    """True if a file begins as a capture, or is called as one."""
+    if path.endswith(SUFFIX):
+        return True
+    try:
+        read_header(path)
+    except CaptureError:
+        return False
+    return True
 
 
 def _newest(entries: list[Entry], which: str, *, even_without_content: bool) -> Found:

@@ -165,6 +165,21 @@ def test_a_path_is_itself_and_a_label_wins_over_a_folder_of_that_name(folder: Pa
     assert find("time").path == str(folder / stamp("time", 3))
 
 
+def test_a_label_wins_over_a_file_of_that_name_that_is_no_capture(folder: Path, tmp_path: Path) -> None:
+    """The file that was imported lies where it lay, and the capture of it is called as it is."""
+    foreign = tmp_path / "time"
+    foreign.write_bytes(b"7:version;")
+    found = find("time")
+    assert found.path == str(folder / stamp("time", 3))
+    assert found.said == "the newest of 2 called time; the file time cannot be read as a capture"
+    foreign.rename(tmp_path / "tim")
+    assert find("tim") == Found("tim", 0), "part of a label is not enough: it is the file that is meant"
+    save(tmp_path, "git")
+    assert find("git") == Found("git", 0), "a capture is what its path says"
+    (tmp_path / stamp("time", 1)).write_bytes(b"hello")
+    assert find(stamp("time", 1)) == Found(stamp("time", 1), 0)
+
+
 def test_a_name_or_its_beginning_will_do(folder: Path) -> None:
     assert find(stamp("time", 1)).path == str(folder / stamp("time", 1))
     assert find(stamp("time", 1).removesuffix(".mcpcap")).path == str(folder / stamp("time", 1))
@@ -196,7 +211,7 @@ def test_no_captures_at_all_says_how_to_make_one(tmp_path: Path, folder: Path) -
     assert list_captures(empty) == []
     with pytest.raises(
         CaptureError,
-        match=f"there is no capture in {empty} yet: `mcpsniff stdio -- COMMAND` or `mcpsniff http URL` makes",
+        match=f"there is no capture in {empty} yet: `mcpsniff stdio -- COMMAND`, .* `mcpsniff run -- CLIENT`",
     ):
         find(None, empty)
     with pytest.raises(CaptureError, match="it is empty"):
