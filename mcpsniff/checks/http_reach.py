@@ -23,6 +23,12 @@ _TLS: Final = re.compile(
 _EXPECTS: Final = re.compile(r"the upstream (\S+) expects TLS: .*?\. (Use .*)", re.DOTALL)
 _DISTRUST: Final = re.compile(r"a client refused mcpsniff's certificate for (.+?)(, it seems)? \((.*)\)", re.DOTALL)
 """What `mcpsniff.proxy.mitm.forward` notes."""
+_NO_TUNNEL: Final = re.compile(
+    r"a client that asked for a tunnel was answered \d+: cannot reach the upstream (\S+) \((.*)\)\.", re.DOTALL
+)
+"""What `mcpsniff.proxy.mitm.forward_side` notes."""
+_TOLD_LIMIT: Final = 1_000
+"""Servers without a tunnel that are remembered as told."""
 _REFUSED: Final = "connection refused"
 _UNKNOWN: Final = ("name or service not known", "nodename nor servname", "no address associated", "name resolution")
 """How systems say that a name leads nowhere."""
@@ -93,13 +99,38 @@ def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
     found = _TRIED.search(said)
     if found is None:
         return f"no connection could be made to {plain(event.exchange.authority, 60)}"
-    tried = [one.rpartition(": ") for one in found[2].split("; ")]
-    if all(why.lower() == _REFUSED for _place, _colon, why in tried):
-        places = " or ".join(plain(place, 60) for place, _colon, _why in tried[:3])
-        return f"nothing accepts connections at {places} (connection refused)"
-    return Hit(
-        f"no connection could be made to {plain(found[1], 60)}: {plain(found[2], 150)}", fix=_way_out(found[2].lower())
-    )
+    return _unreached(found[1], found[2])
+
+
+@check(
+    "MCP560",
+    "tunnel-unreachable",
+    on=Note,
+    severity=ERROR,
+    group=HTTP,
+    spec="rfc9110#section-9.3.6",
+    blame=NETWORK,
+)
+def tunnel_unreachable(note: Note, conversation: Conversation) -> Verdict:
+    """A client asked for a tunnel, as one does for ``https://``, and the server accepts no connection.
+
+    The server does not run, has ended, or listens at another address or port; or its name leads nowhere. mcpsniff
+    answers 502 in its place, so the client never says what it had to say, and whether that was MCP is unknown. Told
+    once for each server.
+
+    Fix: Start the server, and check host and port in the URL that the client was given.
+    """
+    if note.kind != COMMENT or note.fields.get("by") != "mcpsniff":
+        return None
+    found = _NO_TUNNEL.match(str(note.fields.get("text")))
+    if found is None:
+        return None
+    told = f"MCP560 {found[1]}"
+    if told in conversation.told:
+        return None
+    if len(conversation.told) < _TOLD_LIMIT:
+        conversation.told.add(told)
+    return _unreached(found[1], found[2])
 
 
 @check(
@@ -129,6 +160,15 @@ def upstream_expects_tls(event: Http, _: Conversation) -> Verdict:
     return Hit(f"{place} expects TLS, and answered {request_line(http)} with {how}", fix=fix)
 
 
+def _unreached(upstream: str, why: str) -> Hit:
+    """Return what is said of an upstream that accepts no connection; ``why`` are addresses with reasons."""
+    tried = [one.rpartition(": ") for one in why.split("; ")]
+    if all(reason.lower() == _REFUSED for _place, _colon, reason in tried):
+        places = " or ".join(plain(place, 60) for place, _colon, _reason in tried[:3])
+        return Hit(f"nothing accepts connections at {places} (connection refused)")
+    return Hit(f"no connection could be made to {plain(upstream, 60)}: {plain(why, 150)}", fix=_way_out(why.lower()))
+
+
 def _way_out(tried: str) -> str:
     """Return what to do about an upstream that is not reached for this reason; empty: what is said of all."""
     if any(words in tried for words in _UNKNOWN):
@@ -156,8 +196,9 @@ def tls_refused_by_client(note: Note, _: Conversation) -> Verdict:
     Python's asyncio: that is told as likely, at the end, unless somebody has spoken to this server by then. What the
     client would have said there is unknown. Told once for each server and way of refusing.
 
-    Fix: ``mcpsniff ca`` tells how each kind of client is made to trust; ``mcpsniff run -- CLIENT`` sets it for a client
-    that it starts. One that pins certificates needs ``mcpsniff http URL``, and its address in the place of the URL.
+    Fix: ``mcpsniff http https://HOST`` needs no trust: give the client the address that it prints in the place of the
+    server's URL. Or let the client trust mcpsniff: ``mcpsniff ca`` tells how, for each kind of client, also where what
+    ``mcpsniff run`` sets is not heeded. One that pins certificates cannot be made to.
     """
     if note.kind != COMMENT or note.fields.get("by") != "mcpsniff":
         return None

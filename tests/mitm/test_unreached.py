@@ -123,7 +123,11 @@ def test_a_tunnel(tmp_path: Path, host: str) -> None:
     comments = [what["text"] for _, kind, _, what in proxy.records if kind == "comment"]
     assert why in comments[0]
     assert comments[1].startswith("nothing is recorded: not every server was reached; ")
-    assert why in shown(proxy)
+    text = shown(proxy)
+    assert why in text
+    assert "MCP560" in text
+    fix = "Check how the host is spelled" if host == NO_NAME else "Start the server, and check host and port"
+    assert fix in text
     assert (proxy.seen.recorded, list(proxy.seen.others)) == (0, [f"{host}:{port}"])
 
 
