@@ -136,6 +136,16 @@ def test_the_head_comes_first_and_the_rest_of_it_when_the_opening_is_over() -> N
     assert watching.end().count("client        c 1") == 1
 
 
+@pytest.mark.parametrize("until", [4, 8, 12, 1000])
+def test_one_empty_line_parts_what_is_told_late_from_what_follows(until: int) -> None:
+    said = records_over_http(TROUBLE)[:until]
+    shown = Watching(transport="http").feed(said, pauses=True).end()
+    head, _, rest = shown.partition("→ client to server")
+    assert "server can" not in head
+    assert re.search(r"\n\n( +\S.*\n)+  client can .*\n", rest)
+    assert "\n\n\n" not in shown
+
+
 def test_only_the_latest_rows_of_what_was_there_and_how_many_were_not() -> None:
     said = records(*(("c2s", {"jsonrpc": "2.0", "method": f"x/{n}"}) for n in range(60)))
     watching = Watching(latest=50).feed(said)

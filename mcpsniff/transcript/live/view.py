@@ -102,6 +102,8 @@ class LiveText:
         self._all = latest is None
         self._passed_over = self._seen = 0
         self._begun = self._introduced = False
+        self._is_apart = True
+        """False after lines of the head that were told late: what follows begins with an empty line."""
         self._ending = ""
         self._ended = False
 
@@ -168,6 +170,7 @@ class LiveText:
         for row in rows:
             self._summary.place(row)
             if self._begun:
+                self._set_apart()
                 self._page.row(row)
                 continue
             self._passed_over += len(self._held) == self._held.maxlen
@@ -204,9 +207,15 @@ class LiveText:
             entries = [entry for entry in entries if entry.name in BRIEF and (entry.value or entry.name == "note")]
         self._print([])
         self._page.entries(entries)
-        self._print([])
+        self._is_apart = False
+
+    def _set_apart(self) -> None:
+        if not self._is_apart:
+            self._print([])
+            self._is_apart = True
 
     def _brief_end(self, text: str) -> None:
+        self._set_apart()
         if text:
             self._say("loud" if text is CUT_OFF else "milestone", text)
         summary = self._summary
