@@ -16,6 +16,8 @@ _SAID = re.compile(
     rb"|combination of host and port requires TLS",  # Tomcat
     re.IGNORECASE,
 )
+_QUOTED = re.compile(rb"^content-type:[^\r\n]*json", re.IGNORECASE | re.MULTILINE)
+"""Who answers in JSON, as servers of MCP do, speaks HTTP, and may quote what another said."""
 
 
 def is_alert(beginning: bytes) -> bool:
@@ -32,4 +34,5 @@ def expects_tls(answer: bytes) -> bool:
     """True if the first bytes that a server of HTTP/1.x sends tell that it expects TLS."""
     if answer[:1] == b"\x15":
         return is_alert(answer)
-    return answer[8:12] == b" 400" and answer[:5] == b"HTTP/" and refuses_plain(answer)
+    is_400 = answer[8:12] == b" 400" and answer[:5] == b"HTTP/"
+    return is_400 and refuses_plain(answer) and _QUOTED.search(answer) is None

@@ -43,14 +43,15 @@ def test_the_server_is_told_of_with_the_url_to_use(tmp_path: Path, said: bytes, 
     assert f"Fix: {use}" in " ".join(shown.split())
 
 
-def test_another_400_is_none_of_it_and_passes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("body", "kind"), [(b"no", "text/plain"), (b'"' + WORDS.strip() + b'"', "application/json")])
+def test_another_400_is_none_of_it_and_passes(tmp_path: Path, body: bytes, kind: str) -> None:
     def script(peer: Peer) -> None:
         peer.next_message()
-        peer.send(answer(b"no", status="400 Bad Request"))
+        peer.send(answer(body, f"Content-Type: {kind}", status="400 Bad Request"))
 
     proxy = Proxy(tmp_path, None, [])
     with Upstream(script) as upstream, proxy.running(), Peer(proxy.connect()) as peer:
         peer.send(post(ASK, JSON, target=f"http://127.0.0.1:{upstream.port}/mcp"))
-        assert peer.next_message()[1] == b"no"
+        assert peer.next_message()[1] == body
     assert proxy.told == []
     assert "MCP559" not in run("show", str(proxy.file)).out

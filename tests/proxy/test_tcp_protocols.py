@@ -100,3 +100,17 @@ def test_a_server_that_expects_tls_is_named_once_and_passes_as_it_is(tmp_path: P
     assert shown.count("error MCP559") == 2
     assert "MCP550" not in shown
     assert "MCP552" not in shown
+
+
+def test_a_server_that_quotes_another_which_expects_tls_is_not_taken_for_it(tmp_path: Path) -> None:
+    quoted = b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"The plain HTTP request was sent to HTTPS port"}}'
+
+    def script(peer: Peer) -> None:
+        peer.next_message()
+        peer.send(answer(quoted, "Content-Type: application/json", status="400 Bad Request"))
+
+    with Upstream(script) as upstream, Relay(tmp_path, f"{upstream.url}/mcp") as relay:
+        assert relay.ask(post(PING))[1] == quoted
+        assert relay.stop() == 0
+        assert relay.err == b""
+        assert "MCP559" not in run("show", str(relay.capture().path)).out

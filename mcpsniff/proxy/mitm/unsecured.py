@@ -32,6 +32,8 @@ class Unsecured:
         response = flow.response
         if response is None or response.status_code != BAD_REQUEST or flow.server_conn.tls or not response.stream:
             return
+        if "json" in response.headers.get("content-type", "").lower():  # it speaks HTTP, and may quote another
+            return
         passed_on = response.stream
         is_first = True
 
