@@ -200,7 +200,7 @@ class Flow:
         _conclude(http.answered, part, reader)
         if http.is_refused:
             http.answered.beginning = reader.beginning
-            if http.status == BAD_REQUEST and refuses_plain(reader.beginning):
+            if http.status == BAD_REQUEST and refuses_plain(reader.beginning, http.says("content-type") or ""):
                 http.tell(EXPECTS_TLS)
         if not http.requests and (text := reader.document):
             http.said_values = document(text)

@@ -16,8 +16,7 @@ _SAID = re.compile(
     rb"|combination of host and port requires TLS",  # Tomcat
     re.IGNORECASE,
 )
-_QUOTED = re.compile(rb"^content-type:[^\r\n]*json", re.IGNORECASE | re.MULTILINE)
-"""Who answers in JSON, as servers of MCP do, speaks HTTP, and may quote what another said."""
+_TYPE = re.compile(rb"^content-type:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 
 
 def is_alert(beginning: bytes) -> bool:
@@ -25,14 +24,19 @@ def is_alert(beginning: bytes) -> bool:
     return _ALERT.match(beginning) is not None
 
 
-def refuses_plain(body: bytes) -> bool:
-    """True if the body of a 400 says that its server expects TLS, in the words of a server that is known."""
-    return _SAID.search(body) is not None
+def refuses_plain(body: bytes, content_type: str) -> bool:
+    """True if the body of a 400 says that its server expects TLS, in the words of a server that is known.
+
+    Who answers in JSON, as servers of MCP do, speaks HTTP, and may quote what another has said.
+    """
+    return "json" not in content_type.lower() and _SAID.search(body) is not None
 
 
 def expects_tls(answer: bytes) -> bool:
     """True if the first bytes that a server of HTTP/1.x sends tell that it expects TLS."""
     if answer[:1] == b"\x15":
         return is_alert(answer)
-    is_400 = answer[8:12] == b" 400" and answer[:5] == b"HTTP/"
-    return is_400 and refuses_plain(answer) and _QUOTED.search(answer) is None
+    if answer[8:12] != b" 400" or answer[:5] != b"HTTP/":
+        return False
+    kind = _TYPE.search(answer)
+    return refuses_plain(answer, kind[1].decode("latin-1") if kind else "")

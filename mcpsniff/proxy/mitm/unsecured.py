@@ -32,9 +32,7 @@ class Unsecured:
         response = flow.response
         if response is None or response.status_code != BAD_REQUEST or flow.server_conn.tls or not response.stream:
             return
-        if "json" in response.headers.get("content-type", "").lower():  # it speaks HTTP, and may quote another
-            return
-        passed_on = response.stream
+        passed_on, kind = response.stream, response.headers.get("content-type", "")
         is_first = True
 
         def looked_at(data: bytes) -> bytes:
@@ -42,7 +40,7 @@ class Unsecured:
             if is_first and data:
                 is_first = False
                 with suppress(Exception):  # which would cost the piece
-                    if refuses_plain(data):
+                    if refuses_plain(data, kind):
                         self._tell(flow)
             passed = passed_on(data) if callable(passed_on) else data
             return passed if isinstance(passed, bytes) else data
