@@ -101,7 +101,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], signals: Signal
 
 def _tell(seen: Seen, command: Sequence[str], options: Mapping[str, Any], seconds: float) -> None:
     """Say what was seen, or that nothing was; that, and what went wrong, is said quietly, too."""
-    for line in [*seen.troubles, *client_advice.refused(seen)]:
+    for line in [*seen.troubles, *seen.rejections, *client_advice.refused(seen)]:
         say(line)
     if not seen.recorded:
         say(client_advice.unseen(seen, options["only"], seconds))

@@ -73,6 +73,8 @@ def reasons(
     """
     if seen.troubles or not_trusting(seen) or left_out(seen, only):
         return []
+    if seen.rejections and not seen.others:
+        return []
     found = []
     if not seen.connections:
         node = node_of(command, environment)

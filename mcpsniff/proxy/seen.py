@@ -61,6 +61,10 @@ class Seen(Protocol):
     def rejected(self) -> int:
         """Requests that we answered ourselves, and did not record."""
 
+    @property
+    def rejections(self) -> Sequence[str]:
+        """Sentences about why we answered requests ourselves, but for servers that were not reached."""
+
 
 def counted(number: int, noun: str) -> str:
     """Return ``3 exchanges``."""

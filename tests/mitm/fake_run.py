@@ -33,6 +33,7 @@ class Seen:
     unreached: list[str] = field(default_factory=list)
     answered: int = 0
     rejected: int = 0
+    rejections: list[str] = field(default_factory=list)
 
 
 class Session:

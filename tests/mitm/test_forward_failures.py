@@ -154,6 +154,24 @@ def test_a_request_to_the_proxy_itself_is_answered_in_our_words(tmp_path: Path) 
     assert summary(proxy.seen) == "nothing is recorded: mcpsniff itself answered 3 requests"
 
 
+def test_what_cannot_be_read_is_told_once_without_a_word_of_it(tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path, None, [])
+    with proxy.running():
+        for _ in range(2):
+            with Peer(proxy.connect()) as peer:
+                peer.send(post(ASK, JSON, target="http://secret:word/mcp"))
+                assert peer.read_all().startswith(b"HTTP/1.1 400 ")
+        with Peer(proxy.connect()) as peer:
+            peer.send(b"\x16\x03\x01\x00\x05hello" * 2 + b"\r\n\r\n")
+            peer.read_all()
+    why = "a client was answered 400: what the client sends cannot be read as HTTP/1.1 (Bad HTTP request line"
+    assert proxy.told[0].startswith(why)
+    comments = [what["text"] for _, kind, _, what in proxy.records if kind == "comment"]
+    assert comments[:-1] == proxy.told == list(proxy.seen.rejections)
+    assert "secret" not in str(proxy.records) + str(proxy.told)
+    assert proxy.seen.rejected == len(proxy.told) + 1
+
+
 @pytest.mark.parametrize("protocol", ["http/1.1", "h2"])
 def test_so_is_one_that_goes_to_the_proxy_with_tls(tmp_path: Path, protocol: str) -> None:
     """With HTTP/2 it names the proxy as the server, as does a tunnel to itself."""

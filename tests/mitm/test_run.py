@@ -198,6 +198,7 @@ def test_mcp_that_no_server_was_there_for_is_not_told_as_none(tmp_path: Path) ->
     plain = ran(tmp_path / "plain", [*client(), f"http://{place}/mcp"])
     assert "502" in plain.out[0]
     assert f"saw 1 HTTP request of MCP that did not reach http://{place}\n" in plain.err
+    assert plain.err.count(f"cannot reach the upstream http://{place} ({place}: ") == 1
 
 
 def test_a_client_that_dials_directly_is_not_told_as_silent(tmp_path: Path, servers: Servers) -> None:

@@ -122,6 +122,14 @@ def test_requests_that_did_not_get_there_are_counted_apart(tmp_path: Path) -> No
     assert said(tmp_path, ["true"], **seen)[1] == "saw 1 HTTP request of MCP that did not reach https://a.test"
 
 
+def test_requests_that_mcpsniff_answered_itself_are_told_with_the_reason(tmp_path: Path) -> None:
+    why = "a client was answered 400: what the client sends cannot be read as HTTP/1.1 (Bad HTTP request line)"
+    lines = said(tmp_path, ["true"], connections=2, rejected=2, rejections=[why])
+    assert lines[1] == why
+    assert lines[2].endswith("none to a server; mcpsniff itself answered 2 requests")
+    assert len(lines) == 3
+
+
 def test_quiet_says_only_what_is_amiss(tmp_path: Path) -> None:
     assert said(tmp_path, ["true"], "--quiet", connections=1, recorded=1, hosts=["a.test"]) == []
     (line,) = said(tmp_path, ["true"], "--quiet")

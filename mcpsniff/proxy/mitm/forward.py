@@ -58,6 +58,8 @@ class Seen:
     """Recorded requests that we answered ourselves."""
     rejected: int = 0
     """Requests that we answered ourselves, and did not record."""
+    rejections: Sequence[str] = ()
+    """Sentences about why we answered requests ourselves, for another reason than a server that was not reached."""
 
 
 class ForwardSession:
@@ -88,7 +90,10 @@ class ForwardSession:
         self._watch = _Watch(self._select, hosts, tell)
         handshakes = Handshakes(self._stalled, self._watch.no_tls)
         left_out = lambda host: remember(self._select.passed, host)  # noqa: E731 - short
-        desk = ForwardDesk(self._tap, hosts, handshakes, left_out=left_out, trouble=self._watch.say)
+        watch = self._watch
+        desk = ForwardDesk(
+            self._tap, hosts, handshakes, left_out=left_out, trouble=watch.say, rejection=watch.say_rejection
+        )
         self._tap.desk = desk
         self._distrust = Distrust(self._refused, self._left)
         self._suspects: dict[str, str] = {}
@@ -192,6 +197,7 @@ class ForwardSession:
             list(tap.unreached),
             tap.own,
             tap.rejected,
+            list(self._watch.rejections),
         )
 
     def _refused(self, place: str, words: str) -> None:
@@ -224,6 +230,8 @@ class _Watch:
         self.connections = 0
         self.troubles: dict[str, None] = {}
         """What was said of servers, each sentence once."""
+        self.rejections: dict[str, None] = {}
+        """What was said of requests that we answered ourselves, likewise."""
         self._select = select
         self._hosts = hosts
         self._tell = tell
@@ -242,9 +250,18 @@ class _Watch:
         self.say(failure.answer(Upstream(None, *address, "", "https"), "").error)
 
     def say(self, text: str) -> None:
-        """Say something once."""
+        """Say something of a server, once."""
+        self._say(self.troubles, text)
+
+    def say_rejection(self, text: str) -> bool:
+        """Say something of a request that we answer, once; return whether it was new."""
+        return self._say(self.rejections, text)
+
+    def _say(self, said: dict[str, None], text: str) -> bool:
         text = shown(text)
-        if text and text not in self.troubles:
-            remember(self.troubles, text)
-            if self._tell is not None:
-                self._tell(text)
+        if not text or text in said:
+            return False
+        remember(said, text)
+        if self._tell is not None:
+            self._tell(text)
+        return True

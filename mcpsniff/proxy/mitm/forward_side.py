@@ -30,9 +30,10 @@ from mcpsniff.proxy.mitm.handshakes import Handshakes
 from mcpsniff.proxy.mitm.hosts import Hosts
 from mcpsniff.proxy.mitm.select import Select, remember
 from mcpsniff.proxy.mitm.tap import Tap
-from mcpsniff.proxy.mitm.words import not_connected
+from mcpsniff.proxy.mitm.words import not_connected, sent_alert
 from mcpsniff.proxy.recorder import Recorder
 
+BAD_REQUEST: Final = 400
 NO_SERVER: Final = Answer(
     403,
     "this is a proxy: a client needs it as its proxy, not as the address of a server. For an address that stands in"
@@ -42,6 +43,8 @@ NO_SERVER: Final = Answer(
 _ERRORS: Final = "Cannot connect to "
 _HINT: Final = " If you plan to redirect"
 """How mitmproxy tells of a server that is not reached, and goes on to give advice."""
+_WHY: Final = "mcpsniff.unreached"
+"""Where a flow has the sentence about a server that was not reached, until it is known whether it is recorded."""
 _OURSELVES: Final = "Request destination unknown"
 """How it tells that a request, or a tunnel, is meant to lead to the proxy itself."""
 
@@ -78,6 +81,7 @@ class ForwardTap(Tap):
             remember(self.astray, origin)
         elif is_recorded:
             remember(self.unreached if refused else self.reached, origin)
+            self.desk.tell_why(flow)
 
     def error(self, flow: HTTPFlow) -> None:
         """See `Tap`."""
@@ -89,7 +93,7 @@ class ForwardDesk(Answers):
     """Explains failures to clients, and has ``tap`` record that. An addon, too, which chooses mitmproxy's layers.
 
     ``hosts`` are those that may be looked into: what goes to another passes as it is, and ``left_out`` is given which.
-    ``trouble`` is given why a server is not reached.
+    ``trouble`` is given why a server is not reached, ``rejection`` why a request is answered by us for another reason.
     """
 
     def __init__(
@@ -100,9 +104,11 @@ class ForwardDesk(Answers):
         *,
         left_out: Callable[[str], object],
         trouble: Callable[[str], object],
+        rejection: Callable[[str], bool],
     ) -> None:
         super().__init__()
         self._trouble = trouble
+        self._rejection = rejection
         self.astray: dict[int, bool] = {}
         """Requests that are to be refused, by their identity."""
         self._tap = tap
@@ -156,6 +162,7 @@ class ForwardDesk(Answers):
     def requestheaders(self, flow: HTTPFlow) -> None:
         """Refuse a request that takes us for a server; the tap has heard of it before."""
         if self.astray.pop(id(flow.request), None):
+            self._tell_rejection(NO_SERVER, is_known=True)
             self.answer(self._tap, flow, NO_SERVER, REFUSED)
             flow.kill()  # type: ignore[no-untyped-call]
 
@@ -170,13 +177,22 @@ class ForwardDesk(Answers):
         if self.has_answered(flow.request):
             return True
         if _is_for_us(flow.error):
+            self._tell_rejection(NO_SERVER, is_known=True)
             self.answer(self._tap, flow, NO_SERVER, REFUSED)
             return True
         answer = explain(flow, upstream_of(flow.request), self._handshakes)
         if answer is None:
             return False
+        if answer.status == BAD_REQUEST:
+            self._tell_rejection(answer, is_known=True)
+        elif not sent_alert(flow) and self._handshakes.failure(flow) is None:  # of which others tell
+            flow.metadata[_WHY] = answer.error
         self.answer(self._tap, flow, answer, ANSWERED)
         return True
+
+    def tell_why(self, flow: HTTPFlow) -> None:
+        """Tell why the server of a recorded request was not reached, if it was not."""
+        self._trouble(flow.metadata.pop(_WHY, ""))
 
     # -- see `mcpsniff.proxy.mitm.client_side.Desk` ------------------------------------------------------------------
 
@@ -186,6 +202,7 @@ class ForwardDesk(Answers):
     def reject(self, request: Request) -> bytes:
         """Return the answer to a request for us that no addon has heard of."""
         self._tap.rejected += 1
+        self._tell_rejection(NO_SERVER)
         return NO_SERVER.to(head_of(request))
 
     def screen_front(self, request: Request) -> None:
@@ -195,9 +212,20 @@ class ForwardDesk(Answers):
             self.astray[id(request)] = True
 
     def stray(self, why: str) -> None:
-        """See `Desk`; it may be anything, so it is not written down."""
+        """See `Desk`; it may be anything, so only why it is turned away is written down."""
+        self._tap.rejected += 1
+        self._tell_rejection(Answer(BAD_REQUEST, why))
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _tell_rejection(self, answer: Answer, *, is_known: bool = False) -> None:
+        """Tell why we have answered in the place of a server, once, and in the capture if no addon knows of it.
+
+        The sentence quotes nothing of what the client has said.
+        """
+        text = f"a client was answered {answer.status}: {answer.error}"
+        if self._rejection(text) and not is_known:
+            self._tap.remark(text)
 
     def _ours(self, context: Context, theirs: HttpLayer) -> "ForwardHttp":
         """Put our layer in the place of mitmproxy's, which has not begun."""
