@@ -169,6 +169,24 @@ def test_what_cannot_be_read_is_told_once_without_a_word_of_it(tmp_path: Path) -
     assert (len(proxy.told), proxy.seen.rejected) == (1, 2)
 
 
+def test_an_ipv6_address_without_brackets_is_what_host_says(tmp_path: Path) -> None:
+    try:
+        upstream = Upstream(serving(), socket.AF_INET6)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    proxy = Proxy(tmp_path, None, [])
+    with upstream, proxy.running():
+        target = f"http://::1:{upstream.port}/mcp"
+        with Peer(proxy.connect()) as peer:
+            assert talk(peer, *[post(ASK, JSON, host=f"[::1]:{upstream.port}", target=target)] * 2) == [SAID, SAID]
+        for host in ("[::1]", f"[::2]:{upstream.port}", f"::1:{upstream.port}", "localhost"):
+            with Peer(proxy.connect()) as peer:
+                peer.send(post(ASK, JSON, host=host, target=target))
+                assert peer.read_all().startswith(b"HTTP/1.1 400 ")
+    assert (proxy.seen.recorded, list(proxy.seen.hosts)) == (2, [f"http://[::1]:{upstream.port}"])
+    assert len(proxy.told) == 1
+
+
 @pytest.mark.parametrize("protocol", ["http/1.1", "h2"])
 def test_so_is_one_that_goes_to_the_proxy_with_tls(tmp_path: Path, protocol: str) -> None:
     """With HTTP/2 it names the proxy as the server, as does a tunnel to itself."""

@@ -92,7 +92,7 @@ class ClientSide(Http1Server):
                 yield from self._turn_away(no_http(bytes(self.buf)[:2]))
             return
         try:
-            request = http1.read_request_head([bytes(line) for line in lines])
+            request = http1.read_request_head(self.mended([bytes(line) for line in lines]))
             size = http1.expected_http_body_size(request)
             self._desk.screen(self.context.client.sockname[:2], request, self.buf.head)
         except ValueError as error:
@@ -105,6 +105,10 @@ class ClientSide(Http1Server):
         if self.state == self.read_headers:
             self.state = self.read_body
         yield from self.state(event)
+
+    def mended(self, lines: list[bytes]) -> list[bytes]:
+        """Return the lines of a head as they are to be read."""
+        return lines
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
         """Tell the client something, but no trailers."""
@@ -232,7 +236,7 @@ class ReverseHttp(HttpLayer):
             self.connections[client] = (
                 Http2ClientSide(context, self._desk, self._request_of)
                 if client.alpn == b"h2"
-                else ClientSide(context, self._desk)
+                else self.http1_side(context)
             )
         yield from super()._handle_event(event)
         is_of_server = isinstance(event, events.ConnectionClosed) and event.connection is not client
@@ -241,6 +245,10 @@ class ReverseHttp(HttpLayer):
             # An idle connection that the server ends is over for the client, too, as it would be without us; one that
             # was not used yet may have ended for a reason that its first request is to be answered with.
             yield commands.CloseConnection(client)
+
+    def http1_side(self, context: Context) -> ClientSide:
+        """Return what speaks HTTP/1 with the client."""
+        return ClientSide(context, self._desk)
 
     def make_stream(self, stream_id: int) -> layer.CommandGenerator[None]:
         """See `HttpLayer`."""

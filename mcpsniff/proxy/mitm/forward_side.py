@@ -3,6 +3,7 @@
 mitmproxy would send a page of its own as if the server had. See `client_side` for how that is avoided.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -24,7 +25,7 @@ from mcpsniff.proxy.address import Upstream, authority, parse_upstream
 from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.ends import REFUSED
 from mcpsniff.proxy.farewell import ANSWERED
-from mcpsniff.proxy.mitm.client_side import Desk, ReverseHttp
+from mcpsniff.proxy.mitm.client_side import ClientSide, Desk, ReverseHttp
 from mcpsniff.proxy.mitm.desk import Answers, as_response, explain, head_of
 from mcpsniff.proxy.mitm.handshakes import Handshakes
 from mcpsniff.proxy.mitm.hosts import Hosts
@@ -253,6 +254,27 @@ class ForwardDesk(Answers):
             self._left_out(authority(*context.server.address[:2], 0))
 
 
+_BARE_IPV6: Final = re.compile(rb"([A-Z]+ http://)([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*):([0-9]{1,5})(/.*)", re.DOTALL)
+"""A start line for a proxy with an IPv6 address that has no brackets, and a port."""
+
+
+class FrontSide(ClientSide):
+    """HTTP/1 with a client that has not asked for a tunnel."""
+
+    def mended(self, lines: list[bytes]) -> list[bytes]:
+        """Give an IPv6 address the brackets that httpx leaves out, if `Host` has the same with them.
+
+        Without that, ``http://::1:80/`` might mean another port (RFC 3986, 3.2.2).
+        """
+        found = _BARE_IPV6.fullmatch(lines[0]) if lines else None
+        if found is None:
+            return lines
+        place = b"[%b]:%b" % (found[2], found[3])
+        fields = (line.partition(b":") for line in lines[1:])
+        hosts = [value.strip(b" \t") for name, _, value in fields if name.lower() == b"host"]
+        return [found[1] + place + found[4], *lines[1:]] if hosts == [place] else lines
+
+
 def _is_for_us(error: Error | None) -> bool:
     """True if an exchange failed because it would have led to the proxy itself."""
     return error is not None and _OURSELVES in error.msg
@@ -294,6 +316,11 @@ class ForwardHttp(ReverseHttp):
     def __init__(self, context: Context, mode: HTTPMode, desk: Desk) -> None:
         super().__init__(context, desk)
         self.mode = mode
+
+    def http1_side(self, context: Context) -> ClientSide:
+        """See `ReverseHttp`."""
+        front = self.mode is HTTPMode.regular
+        return FrontSide(context, self._desk) if front else super().http1_side(context)
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         is_of_server = isinstance(event, events.ConnectionClosed) and event.connection is not self.context.client
