@@ -16,6 +16,7 @@ from mcpsniff.cli.digests import AT_ONCE, Seen, look
 from mcpsniff.cli.output import json_writer, note
 from mcpsniff.cli.table import Cell, Column, table
 from mcpsniff.transcript.digest import Digest
+from mcpsniff.transcript.head import way
 from mcpsniff.transcript.layout import wrapped
 from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.servers import listed, route
@@ -113,7 +114,7 @@ def _row(one: Seen, now: float, *, versions: bool) -> list[Cell]:
     entry, digest = one.entry, one.digest
     header = entry.header
     server = (header.upstream if header else None) or ("" if digest is None else route(digest.origins))
-    transport = (header.transport if header else None) or ""
+    transport = way(header) if header else ""
     parts = f" ({entry.parts} parts)" if entry.parts > 1 else ""
     return [
         ("method", visible(entry.label)),

@@ -1,7 +1,7 @@
 """The head of a transcript: what was recorded and when, who talked, what the two sides agreed on and can do."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.capture.records import Header
@@ -27,6 +27,25 @@ class Entry(NamedTuple):
     """A path is for copying: it is never broken into lines."""
     is_learnt: bool = False
     """True if it was told by what was said, not by the capture's first line."""
+
+
+def way(header: Header) -> str:
+    """The transport in a word; captured text, empty if the header has none.
+
+    ``forward`` is what `mcpsniff run` and `mcpsniff forward` record, which the header does not tell apart. How another
+    program got hold of what was imported is not known.
+    """
+    if header.imported:
+        return "http" if header.transport else ""
+    return "proxy" if header.transport == "forward" else header.transport or ""
+
+
+def without_hint(entries: Iterable[Entry], fields: Collection[str]) -> list[Entry]:
+    """The lines of the head without the hint how to see one conversation, where a filter asks about that already.
+
+    ``fields`` are those that it asks about.
+    """
+    return [entry for entry in entries if entry.remark != ONE_ALONE or "conversation" not in fields]
 
 
 def is_settled(conversation: Conversation) -> bool:
@@ -68,8 +87,7 @@ def _transport(header: Header, talks: Talks | None) -> Iterator[Entry]:
         yield Entry("kept by", header.kept_by, lines=1)
     if header.transport:
         known = [] if talks is None else [_flavour(talk.conversation) for talk in talks.named.values()]
-        way = "http" if header.imported else header.transport  # how another program got hold of it is not known
-        yield Entry("transport", way, " and ".join(dict.fromkeys(filter(None, known))))
+        yield Entry("transport", way(header), " and ".join(dict.fromkeys(filter(None, known))))
     spoken = [] if talks is None or header.upstream else talks.servers.spoken
     ends = [end for end in (header.listen, header.upstream or route(spoken)) if end]
     if ends:

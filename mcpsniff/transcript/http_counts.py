@@ -8,6 +8,7 @@ from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.http import OPEN, STREAMING, UNDECODED, Http
 from mcpsniff.transcript.auth_counts import AuthCounts
 from mcpsniff.transcript.http_words import counts
+from mcpsniff.transcript.servers import Servers
 from mcpsniff.transcript.units import count
 from mcpsniff.wire.frames import Frame
 
@@ -33,6 +34,7 @@ class HttpCounts:
         self.events = self.primings = self.keep_alives = 0
         self.undecoded = 0
         self.auth = AuthCounts()
+        self.servers = Servers()
         self.by_us = self.rewrites = self.masks = 0
         self.masked: dict[str, int] = {}
         self._seen: OrderedDict[int, None] = OrderedDict()
@@ -52,6 +54,7 @@ class HttpCounts:
         if event.is_first:
             if http.auth is not None:
                 self.auth.feed(http.auth)
+            self.servers.add(http.authority, is_mcp=http.talk is not None, exchanges=1)
             self._exchange(http.status, is_open=event.state == OPEN)
             self.by_us += http.by is not None
             if http.connection not in self._seen:
@@ -100,6 +103,7 @@ class HttpCounts:
         yield from self.auth.lines()
         if self.exchanges and (changes := self._changes()):
             yield f"mcpsniff: {', '.join(changes)}"
+        yield from self.servers.lines()
 
     def _exchanges(self) -> str:
         parts = []

@@ -90,6 +90,11 @@ class Session:
         return self._source.header.transport in (None, "stdio")
 
     @property
+    def is_over_http(self) -> bool:
+        """True if what was recorded is HTTP, as far as the capture's first line or the events so far tell."""
+        return self._is_http or self._decoder.conversation.over_http
+
+    @property
     def is_opened(self) -> bool:
         """True once the opening is over, so that it is known who talks."""
         return is_settled(self._decoder.conversation)
@@ -105,7 +110,7 @@ class Session:
             self.holds_nothing = not (record.kind == COMMENT or tells(record))
 
     def _take_note(self, events: list[Event]) -> None:
-        if self._is_http or self._decoder.conversation.over_http:
+        if self.is_over_http:
             self.talks.feed(events)
         for event in reversed(events):
             if not isinstance(event, Finding):

@@ -309,12 +309,23 @@ def test_the_servers_of_what_was_said_over_http(tmp_path: Path) -> None:
     saved(tmp_path, "nameless", records=said(0, ONE, "POST /mcp", ping, b"{}"), **HEADER)
     assert [entry["origins"] for entry in listed(tmp_path)] == [[ONE], [ONE, OTHER], [], [ONE]]
     lines = run("list", "--dir", str(tmp_path)).out.splitlines()
-    assert re.search(rf"  {ONE} +forward  ", lines[2])
-    assert re.search(rf"  2 servers: {ONE}, {OTHER} +forward  ", lines[3])
+    assert re.search(rf"  {ONE} +proxy  ", lines[2])
+    assert re.search(rf"  2 servers: {ONE}, {OTHER} +proxy  ", lines[3])
     ran = on_terminal("list", "--dir", str(tmp_path), columns=110)
     assert ONE in bare(ran.out)
     ran = on_terminal("list", "--dir", str(tmp_path), columns=80)
     assert f"? → {ONE[:10]}" in bare(ran.out), "where nobody gave a name, the address tells captures apart"
+
+
+def test_the_transport_is_the_one_that_show_has(tmp_path: Path) -> None:
+    saved(tmp_path, "ran", records=SINGLE, **HEADER)
+    saved(tmp_path, "read", records=SINGLE, **HEADER, imported="/home/me/flows")
+    ran, read = run("list", "--dir", str(tmp_path)).out.splitlines()[2:]
+    for row, word in ((ran, "proxy"), (read, "http")):
+        assert re.search(rf"  {ONE} +{word}  ", row)
+        shown = run("show", row.split()[0], "--dir", str(tmp_path)).out
+        assert f"  transport     {word}  Streamable HTTP\n" in shown
+    assert {entry["transport"] for entry in listed(tmp_path)} == {"forward"}, "to programs it is as in the header"
 
 
 def test_there_is_no_such_column_for_pipes_alone(tmp_path: Path) -> None:

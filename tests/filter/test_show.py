@@ -14,6 +14,8 @@ from tests.cli.running import run
 from tests.filter import sample_http
 from tests.filter.sample import HEADER, SAMPLE
 from tests.sessions import OPENS, records
+from tests.transcript.test_servers import BOTH, KEYS, ONE, OTHER
+from tests.transcript.test_servers import HEADER as OVER_HTTP
 
 NAME = "weather-20261129T100000.000Z-1.mcpcap"
 
@@ -146,3 +148,41 @@ def test_servers_are_named_where_none_is_the_one_asked_for(tmp_path: Path) -> No
     assert "messages; the servers are http://127.0.0.1:8000, by their own names s\n" in ran.err
     for value in ("8000", "s", "S"):
         assert run("show", path, "--filter", f"server:{value}").err == ""
+
+
+def test_how_many_conversations_there_are_where_none_is_the_one_asked_for(capture: str, tmp_path: Path) -> None:
+    two = tmp_path / "two.mcpcap"
+    save(tmp_path, two.name, BOTH[:-6], **OVER_HTTP)
+    none = "mcpsniff: the filter matches none of"
+    for wrong in ("0", "3"):
+        assert run("show", str(two), "--filter", f"conversation:{wrong}").err == (
+            f"{none} 4 messages; there are 2 conversations\n"
+        )
+    assert run("show", capture, "--filter", "conversation:2").err == f"{none} 42 messages; there is 1 conversation\n"
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_who_asked_for_one_conversation_is_not_told_how(form: str, tmp_path: Path) -> None:
+    path = str(save(tmp_path, "two.mcpcap", BOTH, **OVER_HTTP))
+    hint = "shows only what is marked"
+    assert hint in run("show", path, "--format", form).out
+    assert hint in run("show", path, "--format", form, "--filter", "kind:http").out
+    assert hint not in run("show", path, "--format", form, "--filter", "conversation:1").out
+
+
+def test_servers_are_counted_as_the_filter_shows_them(tmp_path: Path) -> None:
+    path = str(save(tmp_path, "two.mcpcap", BOTH, **OVER_HTTP))
+
+    def of(form: str, chosen: str) -> str:
+        whole = " ".join(run("show", path, "--format", form, "--filter", chosen).out.split())
+        return whole.split("Summary", 1)[1]
+
+    counted = f"servers: {ONE} (2 exchanges), {KEYS} (1 exchange), {OTHER} (1 exchange)"
+    assert counted in " ".join(run("show", path).out.split())
+    for form in ("text", "markdown", "html"):
+        shown = of(form, "conversation:1")
+        assert "HTTP: 1 exchange on 1 connection" in shown
+        assert "servers: " not in shown, "only one is shown"
+        shown = of(form, "conversation:1 or conversation:2")
+        assert f"servers: {ONE} (1 exchange), {OTHER} (1 exchange)" in shown
+        assert KEYS not in shown

@@ -122,7 +122,7 @@ def test_the_parts_of_a_capture_are_one(tmp_path: Path) -> None:
 def test_sessions_join_as_they_begin_each_line_with_its_label(tmp_path: Path) -> None:
     with Tail("--dir", str(tmp_path / "later")) as tail:
         tail.until(b"waiting for a session in", where="err")
-        tail.until(b"`mcpsniff stdio -- COMMAND` or `mcpsniff http URL`", where="err")
+        tail.until(b"`mcpsniff stdio -- COMMAND`, `mcpsniff http URL`, `mcpsniff run -- CLIENT` or", where="err")
         with Client(tmp_path / "later", "time") as one, Client(tmp_path / "later", "git") as two:
             one.hello()
             two.hello()

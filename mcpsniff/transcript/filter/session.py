@@ -9,7 +9,7 @@ from mcpsniff.capture.records import Record
 from mcpsniff.decoder import Event
 from mcpsniff.transcript.filter.expression import Filter
 from mcpsniff.transcript.filter.select import Selection
-from mcpsniff.transcript.head import Entry
+from mcpsniff.transcript.head import Entry, without_hint
 from mcpsniff.transcript.servers import listed
 from mcpsniff.transcript.session import Session, Source, Whole
 from mcpsniff.transcript.talks import Talk
@@ -42,6 +42,7 @@ class FilteredSession(Session):
         learnt = Session(first, label, now_us=now_us)
         self._selection.learn(learnt.events())
         self._all_talks = learnt.talks
+        self._conversations = learnt.talks.count if learnt.is_over_http else 1
         super().__init__(_Bounded(source, first), label, now_us=now_us)
 
     @property
@@ -56,16 +57,23 @@ class FilteredSession(Session):
 
     def nothing(self) -> str:
         """What to say where nothing is shown; captured text is in it."""
-        said = f"the filter matches none of {self.whole.messages:,} messages"
+        told = [f"the filter matches none of {self.whole.messages:,} messages"]
+        if "server" in self._chosen.fields:
+            told.append(self._servers())
+        if "conversation" in self._chosen.fields:
+            number = self._conversations
+            told.append(f"there {'is' if number == 1 else 'are'} {count(number, 'conversation')}")
+        return "; ".join(told)
+
+    def _servers(self) -> str:
+        """Who there is to ask for; captured text is in it."""
         servers = self._all_talks.servers
         asked = [*servers.spoken, *servers.besides]
-        if "server" not in self._chosen.fields:
-            return said
         names = dict.fromkeys(name for talk in self._all_talks.named.values() for name in _name_of(talk))
         if not asked:
-            return f"{said}, and no server was spoken to over HTTP"
+            return "no server was spoken to over HTTP"
         called = f", by their own names {listed([*names], SERVERS_NAMED)}" if names else ""
-        return f"{said}; the servers are {listed(asked, SERVERS_NAMED)}{called}"
+        return f"the servers are {listed(asked, SERVERS_NAMED)}{called}"
 
     def events(self) -> Iterator[list[Event]]:
         """The events that are shown, in a list for each record (also an empty one)."""
@@ -79,7 +87,8 @@ class FilteredSession(Session):
         if chosen.exchanges:
             shown += f" and {chosen.exchanges_shown:,} of {count(chosen.exchanges, 'HTTP exchange')}"
         remark = f"{shown} shown{alone}"
-        return [*super().head(), Entry("filter", self._chosen.expression, remark)]
+        entries = without_hint(super().head(), self._chosen.fields)
+        return [*entries, Entry("filter", self._chosen.expression, remark)]
 
 
 def _name_of(talk: Talk) -> list[str]:

@@ -91,8 +91,7 @@ def summary_section(summary: Summary) -> Iterator[str]:
     if summary.stderr_lines:
         sent.append(f"{count(summary.stderr_lines, 'line')} on stderr")
     yield f"<p>{content(', '.join(sent))}.</p>\n"
-    servers = () if summary.talks is None else summary.talks.servers.lines()
-    for line in (*summary.http.lines(), *servers):
+    for line in summary.http.lines():
         yield f"<p>{content(line.replace('event', 'Event', 1) if line.startswith('event') else line)}.</p>\n"
     if summary.methods:
         yield from _table(summary)

@@ -8,7 +8,7 @@ from mcpsniff.capture.parser import Damage
 from mcpsniff.capture.records import Header, Record
 from mcpsniff.decoder import Event
 from mcpsniff.protocol.message import Message
-from mcpsniff.transcript.head import Entry
+from mcpsniff.transcript.head import Entry, without_hint
 from mcpsniff.transcript.session import Session
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class LiveSession(Session):
         entries = super().head()
         if self._only is not None:
             alone = "each message by itself" if self._only.alone else ""
+            entries = without_hint(entries, self._only.fields)
             entries.append(Entry("filter", self._only.expression, alone))
         return entries
 
