@@ -5,10 +5,11 @@ import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
 from fnmatch import translate
+from typing import Final
 
 import click
 
-from mcpsniff.checks import REGISTRY, SEVERITIES, Check, load
+from mcpsniff.checks import ERROR, MCPSNIFF, NETWORK, REGISTRY, SEVERITIES, WARNING, Check, load
 from mcpsniff.transcript.layout import wrapped
 from mcpsniff.transcript.terminal import columns
 
@@ -16,6 +17,12 @@ WIDTH = 88
 """Of an explanation, where the terminal is not narrower."""
 NARROW = 100
 """On a terminal with fewer columns the list of all codes has the faults below the names."""
+
+OF_NO_PEER: Final = {
+    ERROR: "no rule is broken: the exchange failed",
+    WARNING: "no rule is broken: mcpsniff may be in the way, or what it shows may be incomplete",
+}
+"""What severities mean where neither client nor server is to blame."""
 
 _NUMBERED = re.compile(r"(?:mcp)?([0-9]{1,3})x*")
 """``mcp5xx`` and ``54x``: the codes that begin like that."""
@@ -65,8 +72,11 @@ def _overview(checks: list[Check], columns: int | None) -> Iterator[str]:
 
 def page(check: Check, width: int = WIDTH) -> list[str]:
     """The lines that explain a check, at most ``width`` columns wide."""
+    means = SEVERITIES[check.severity]
+    if check.blame in (NETWORK, MCPSNIFF):
+        means = OF_NO_PEER.get(check.severity, means)
     facts = {
-        "severity": f"{check.severity}: {SEVERITIES[check.severity]}",
+        "severity": f"{check.severity}: {means}",
         "group": check.group,
         "revisions": _revisions(check),
         "blame": check.blame,

@@ -102,6 +102,22 @@ def test_every_code_is_explained(code: str, capsys: pytest.CaptureFixture[str]) 
     assert "``" not in by_code
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("MCP101", "error: a MUST is broken, provable from these bytes"),
+        ("MCP556", "error: no rule is broken: the exchange failed"),
+        ("MCP902", "warning: no rule is broken: mcpsniff may be in the way, or what it shows may be incomplete"),
+        ("MCP904", "note: unusual but allowed"),
+    ],
+)
+def test_a_severity_says_what_it_means_for_who_is_to_blame(
+    code: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["explain", code]) == 0
+    assert f"severity {said} " in " ".join(capsys.readouterr().out.split())
+
+
 def test_explain_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["explain"]) == 0
     listed = capsys.readouterr().out
