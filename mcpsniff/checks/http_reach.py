@@ -106,7 +106,7 @@ def upstream_unreachable(event: Http, _: Conversation) -> Verdict:
     "MCP560",
     "tunnel-unreachable",
     on=Note,
-    severity=ERROR,
+    severity=WARNING,
     group=HTTP,
     spec="rfc9110#section-9.3.6",
     blame=NETWORK,
