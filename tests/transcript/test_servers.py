@@ -12,6 +12,8 @@ from mcpsniff.protocol.origins import names_of, server_of
 from mcpsniff.transcript.at.found import find_event
 from mcpsniff.transcript.at.text import EventPage
 from mcpsniff.transcript.digest import Digest, digest
+from mcpsniff.transcript.filter import compile_filter
+from mcpsniff.transcript.head import ONE_ALONE
 from mcpsniff.transcript.live.session import Facts, LiveSession
 from mcpsniff.transcript.live.view import LiveText
 from mcpsniff.transcript.payload import NONE
@@ -137,6 +139,16 @@ def test_a_live_view_tells_the_server_when_it_is_known_and_marks_the_rows_of_oth
     told = ("  route         http://127.0.0.1:9999\n", "→ https://one", "[2 127.0.0.1:3001]")
     first, then, row = map(shown.index, told)
     assert first < then < row
+
+
+def test_a_live_view_of_one_conversation_does_not_tell_how_to_see_one() -> None:
+    source = capture(BOTH, **HEADER)
+    for chosen, is_told in (("conversation:1", False), ("kind:http", True)):
+        only = compile_filter(chosen, alone=False)
+        session = LiveSession(Facts(source.header, source.path, joined_late=False, damage=[]), "x", only)
+        for record in BOTH:
+            session.feed(record)
+        assert any(entry.remark == ONE_ALONE for entry in session.head()) == is_told
 
 
 def test_the_json_has_it_on_exchanges_and_on_http() -> None:
