@@ -19,8 +19,10 @@ NARROW = 100
 """On a terminal with fewer columns the list of all codes has the faults below the names."""
 
 OF_NO_PEER: Final = {
-    ERROR: "no rule is broken: the exchange failed",
-    WARNING: "no rule is broken: mcpsniff may be in the way, or what it shows may be incomplete",
+    (ERROR, NETWORK): "no rule is broken: the exchange failed",
+    (WARNING, NETWORK): "no rule is broken: an exchange may have failed",
+    (ERROR, MCPSNIFF): "no rule is broken: the exchange failed",
+    (WARNING, MCPSNIFF): "no rule is broken: mcpsniff may be in the way, or what it shows may be incomplete",
 }
 """What severities mean where neither client nor server is to blame."""
 
@@ -72,9 +74,7 @@ def _overview(checks: list[Check], columns: int | None) -> Iterator[str]:
 
 def page(check: Check, width: int = WIDTH) -> list[str]:
     """The lines that explain a check, at most ``width`` columns wide."""
-    means = SEVERITIES[check.severity]
-    if check.blame in (NETWORK, MCPSNIFF):
-        means = OF_NO_PEER.get(check.severity, means)
+    means = OF_NO_PEER.get((check.severity, check.blame or ""), SEVERITIES[check.severity])
     facts = {
         "severity": f"{check.severity}: {means}",
         "group": check.group,
