@@ -1,6 +1,6 @@
 """mitmproxy without the addons that nobody asked for: its package of addons loads all of them, and flask with them.
 
-That is a third of the time that a user waits for a client to start under `mcpsniff run`.
+That is a third of the time that the engine takes to load (1.0 s of a processor, 0.7 s without).
 """
 
 import importlib.util
