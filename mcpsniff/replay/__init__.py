@@ -1,0 +1,1 @@
+"""Replay: a saved capture as the server, as the client, and on the screen."""
