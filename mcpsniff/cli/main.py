@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "tail": ("mcpsniff.cli.tail", "Show what is said while it is said."),
     "list": ("mcpsniff.cli.list_", "List the captures."),
     "prune": ("mcpsniff.cli.prune", "Remove captures by age or number."),
+    "replay": ("mcpsniff.cli.replay", "Play a capture again: as its server, or as its client."),
     "import": ("mcpsniff.cli.import_", "Make a capture of MCP that mitmproxy or a browser has kept."),
     "addons": ("mcpsniff.cli.addons", "Tell where the addons for mitmproxy are."),
     "ca": ("mcpsniff.cli.ca", "Tell where mcpsniff's certificate authority is, and how to trust it."),

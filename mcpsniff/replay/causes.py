@@ -1,0 +1,130 @@
+"""Which message of the client a line belongs to.
+
+The rules, the first that says something wins:
+
+1. an answer belongs to the scene of its request, progress to that of the request that offered the token;
+2. in 2026-07-28 a notification with a subscription id belongs to the ``subscriptions/listen`` of that id;
+3. over HTTP what comes on the stream of a POST belongs to what that POST carried (MCP transports, Streamable HTTP);
+4. a cancel belongs to the scene of the request it ends;
+5. an error that names no request belongs to the latest message of the client, which it refuses;
+6. else to the only request that is open, or to the client's latest message. A request for roots after the client said
+   that it is ready, or that its roots have changed, belongs to that.
+"""
+
+from typing import Final
+
+from mcpsniff.protocol.exchange import Exchange, token_key
+from mcpsniff.protocol.message import ERROR, INVALID, REQUEST, Message
+from mcpsniff.protocol.revisions import META_PREFIX
+from mcpsniff.replay.script import Line, Scene, Talk, is_answer, is_cancel, is_progress
+
+SUBSCRIPTION_KEY: Final = META_PREFIX + "subscriptionId"
+
+_ASKS_FOR_ROOTS: Final = ("notifications/initialized", "notifications/roots/list_changed")
+
+
+class Causes:
+    """Makes the scenes of one talk from its messages, given in order."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        self.last: Scene | None = None
+        """The scene of the client's latest message."""
+        self._of_request: dict[int, Scene] = {}
+        """By the number of a request of either side: the scene it belongs to."""
+        self._open: dict[int, Scene] = {}
+        """By its number: each request of the client that has no answer yet."""
+        self._of_http: dict[int, Scene] = {}
+        """By HTTP exchange: the first request that it carried, or else its first message."""
+
+    def message(self, message: Message) -> Line | None:
+        """Place a message; return its line, None if it is a cue."""
+        self.talk.messages.append(message)
+        if message.direction == "c2s":
+            scene = self._of_client(message)
+            if scene is None:
+                self._cue(message)
+                return None
+        else:
+            scene = self._of_server(message)
+        if message.kind == REQUEST:
+            self._of_request[message.n] = scene
+        if message.link is not None and (is_answer(message) or is_cancel(message)):
+            self._open.pop(message.link.request, None)
+        return add(scene, Line(message.n, message.t, message=message, frame=message.frame))
+
+    def of_http(self, number: int) -> Scene | None:
+        """The scene that the request of an HTTP exchange cued."""
+        return self._of_http.get(number)
+
+    def current(self) -> Scene:
+        """The scene of what has no cue of its own: the latest, or the one before the client's first message."""
+        return self.last if self.last is not None else self._begin(None)
+
+    # -- the client ------------------------------------------------------------------------------------------------
+
+    def _of_client(self, message: Message) -> Scene | None:
+        """The scene that a message of the client goes on with; None if it begins one."""
+        link = message.link
+        if is_answer(message):
+            asked = None if link is None or link.direction != "s2c" else self._of_request.get(link.request)
+            return asked if asked is not None else self.last
+        if link is not None and (is_cancel(message) or is_progress(message)):
+            return self._of_request.get(link.request)
+        return None
+
+    def _cue(self, message: Message) -> None:
+        scene = self.last = self._begin(message)
+        if scene.is_request:
+            self._of_request[message.n] = self._open[message.n] = scene
+        if message.http is not None:
+            first = self._of_http.setdefault(message.http.number, scene)
+            if scene.is_request and not first.is_request:
+                self._of_http[message.http.number] = scene
+
+    def _begin(self, cue: Message | None) -> Scene:
+        scene = Scene(len(self.talk.scenes), self.talk, cue)
+        self.talk.scenes.append(scene)
+        if cue is None:
+            self.last = scene
+        return scene
+
+    # -- the server ------------------------------------------------------------------------------------------------
+
+    def _of_server(self, message: Message) -> Scene:
+        found = self._by_link(message.link, message)
+        if found is None and SUBSCRIPTION_KEY in message.meta:
+            found = self._by_subscription(message)
+        if found is None and message.http is not None:
+            found = (
+                self._of_http.get(message.http.origin)
+                if message.http.method == "POST" or message.http.resumed
+                else None
+            )
+        if found is None and message.kind in (ERROR, INVALID):
+            found = self.last
+        return found if found is not None else self._by_time(message)
+
+    def _by_link(self, link: Exchange | None, message: Message) -> Scene | None:
+        if link is None or not (is_answer(message) or is_progress(message) or is_cancel(message)):
+            return None
+        return self._of_request.get(link.request)
+
+    def _by_subscription(self, message: Message) -> Scene | None:
+        key = token_key(message.meta.get(SUBSCRIPTION_KEY))
+        subscribed = [one for one in self.talk.scenes if one.method == "subscriptions/listen" and one.cue is not None]
+        return next((one for one in reversed(subscribed) if one.cue is not None and one.cue.key == key), None)
+
+    def _by_time(self, message: Message) -> Scene:
+        latest = self.current()
+        if message.method == "roots/list" and latest.method in _ASKS_FOR_ROOTS:
+            return latest
+        return next(iter(self._open.values())) if len(self._open) == 1 else latest
+
+
+def add(scene: Scene, line: Line) -> Line:
+    """Append a line to a scene, with its distance from what came before."""
+    before = scene.lines[-1].t if scene.lines else line.t if scene.cue is None else scene.cue.t
+    line.gap_us = max(0, line.t - before)
+    scene.lines.append(line)
+    return line
