@@ -18,6 +18,7 @@ own does not have.
 import json
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -38,6 +39,9 @@ WAYS: Final = {
     SEQUENCE: "the next recorded request of that method, whatever it asks",
 }
 """The ways of matching, as ``--match`` names them."""
+
+LONGEST_KEPT: Final = 256
+"""Bytes of params that an index keeps as they are."""
 
 _CURSOR: Final = "cursor"
 _ANY: Final = "*"
@@ -100,17 +104,25 @@ def request_keys(method: str, params: Any, rules: Rules = DEFAULT_RULES) -> list
     if rules.way == METHOD:
         return [(method, _target(method, params)), (method, b"")]
     if not isinstance(params, dict):
-        return [(method, canonical(params))]
+        return [(method, _kept(params))]
     counted = {name: value for name, value in params.items() if name != "_meta"}
     for path in rules.ignore:
         counted = _without(counted, path)
-    keys = [(method, canonical(counted))]
+    keys = [(method, _kept(counted))]
     if _CURSOR in counted:
-        keys.append((method, canonical({**counted, _CURSOR: None}) + b" at any page"))
+        keys.append((method, _kept({**counted, _CURSOR: None}) + b" at any page"))
     if "requestState" in counted:
         without = {name: value for name, value in counted.items() if name != "inputResponses"}
-        keys.append((method, canonical(without) + b" with any input"))
+        keys.append((method, _kept(without) + b" with any input"))
     return keys
+
+
+def _kept(value: Any) -> bytes:
+    """What stands for a value in the index, of which there is one for each request: short, or its hash."""
+    spelt = canonical(value)
+    if len(spelt) > LONGEST_KEPT:
+        return b"blake2b " + blake2b(spelt, digest_size=32).digest()
+    return bytes(memoryview(spelt))  # a copy: what orjson returns keeps the 4 KiB it began with
 
 
 def _target(method: str, params: Any) -> bytes:
