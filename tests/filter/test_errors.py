@@ -61,6 +61,8 @@ WRONG = [
     ("size:>64q", 9, "there is no unit q", ""),
     ("size:>1e3", 8, "there is no unit e3", ""),
     ("t:10s", 3, "a comparison or a range belongs here", ">10s"),
+    ("t:>1m20x", 8, "there is no unit x", ""),
+    ("t:>1m20", 4, "does not begin with a number", ""),
     ("t:>1:2:3:4", 4, "is no moment", ""),
     ("t:>25:61Z", 4, "is no time of day", ""),
     ("t:>2026-11-29T10:00", 4, "does not say in which time zone", "2026-11-29T10:00Z"),

@@ -258,7 +258,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "blame": Field(_blame, "who is to blame for a finding: " + ", ".join(f"`{side}`" for side in SIDES)),
     "flaw": Field(_flaw, "what the bytes show to be odd: the words of docs/json-output.md"),
     "size": Field(_size, "bytes of a message: `k`, `m`, `g` (steps of 1,024)"),
-    "t": Field(_time, "when: `10s`, `1:02.345` since the start, or a time of day, `10:32:05Z`"),
+    "t": Field(_time, "when: `10s`, `1m20s`, `1:02.345` since the start, or a time of day, `10:32:05Z`"),
     "n": Field(_number, "the number of an event, as every transcript shows it"),
     "conversation": Field(_conversation, "the number of the conversation"),
     "status": Field(status, "over HTTP, the status of the response: `404`, `4xx`, `>=400`"),

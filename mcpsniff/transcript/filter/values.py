@@ -32,6 +32,8 @@ _RANGE: Final = ".."
 _DIGITS: Final = 18
 """Of an amount, before and after the point: more than any amount needs."""
 _ID_DIGITS: Final = 1000
+_BETWEEN: Final = re.compile(r"(?<=[a-zµμ])(?=\d)", re.ASCII | re.IGNORECASE)
+"""Where the next of several amounts begins, as in ``1m20s``."""
 _JSON_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 type Pattern = Callable[[str], bool]
@@ -169,7 +171,7 @@ def _number(text: str, said: str) -> Decimal:
 def moment(started: str | None) -> Read:
     """Read a moment as microseconds since ``started`` (RFC 3339).
 
-    ``10s``, ``500ms``; ``12.345``, ``1:02.345`` and ``1:01:02`` as a transcript prints moments; and a time of day,
+    ``10s``, ``500ms``, ``1m20s``; ``12.345``, ``1:02.345`` and ``1:01:02`` as a transcript prints moments; and a time of day,
     ``10:32:05Z`` or ``10:32:05+02:00``, on the day of the start, or with its date, ``2026-11-29T10:32:05Z``. Without
     ``started`` a time of day cannot be placed and is taken for the start.
     """
@@ -179,7 +181,7 @@ def moment(started: str | None) -> Read:
         if text[-1] in "zZ" or "+" in text or "T" in text:
             return _clock(text, started)
         if text[-1].isalpha():
-            return with_unit(text)
+            return _sum(text, with_unit)
         parts = text.split(":")
         if len(parts) > 3:
             raise BadValueError(f"{_short(text)} is no moment")
@@ -189,6 +191,15 @@ def moment(started: str | None) -> Read:
         return total * 1_000_000
 
     return read
+
+
+def _sum(text: str, read: Read) -> Decimal:
+    """Several amounts one after the other, as in ``1m20s``."""
+    total, at = Decimal(0), 0
+    for piece in _BETWEEN.split(text):
+        total += _read(piece, at, read, "10s")
+        at += len(piece)
+    return total
 
 
 def _clock(text: str, started: str | None) -> int:
