@@ -7,7 +7,7 @@ from mcpsniff.capture.records import CHUNK, GAP, Record
 from mcpsniff.checks import Runner
 from mcpsniff.decoder import Decoder, Event
 from mcpsniff.protocol.events import Close, Note, Stderr
-from mcpsniff.protocol.http import Http, HttpExchange
+from mcpsniff.protocol.http import OPEN, STREAMING, Http, HttpExchange
 from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.talk import MODERN
 from mcpsniff.replay.causes import Causes, add
@@ -183,7 +183,8 @@ class _Reader:
             causes = self._by_http(http)
             if causes is not None:
                 self._claim(web, causes.talk)
-        if http.stream is not None and web.ended_at is not None and event.ended_by != "client":
+        is_over = event.state not in (OPEN, STREAMING)
+        if http.stream is not None and is_over and event.ended_by != "client":
             self._place(http, Line(event.n, event.t, end=web))
 
     def _place(self, http: HttpExchange, line: Line) -> None:
