@@ -2,13 +2,16 @@
 
 The rules, the first that says something wins:
 
-1. an answer belongs to the scene of its request, progress to that of the request that offered the token;
+1. an answer belongs to the scene of its request, also if its id is of the wrong type; progress to that of the request
+   that offered the token;
 2. in 2026-07-28 a notification with a subscription id belongs to the ``subscriptions/listen`` of that id;
 3. over HTTP what comes on the stream of a POST belongs to what that POST carried (MCP transports, Streamable HTTP);
 4. a cancel belongs to the scene of the request it ends;
 5. an error that names no request belongs to the latest message of the client, which it refuses;
 6. else to the only request that is open, or to the client's latest message. A request for roots after the client said
    that it is ready, or that its roots have changed, belongs to that.
+
+What a server says on pipes after the client has closed them, and that answers nothing, is its farewell.
 """
 
 from typing import Final
@@ -16,7 +19,7 @@ from typing import Final
 from mcpsniff.protocol.exchange import Exchange, token_key
 from mcpsniff.protocol.message import ERROR, INVALID, REQUEST, Message
 from mcpsniff.protocol.revisions import META_PREFIX
-from mcpsniff.replay.script import Line, Scene, Talk, is_answer, is_cancel, is_progress
+from mcpsniff.replay.script import ENDLESS, Line, Scene, Talk, is_answer, is_cancel, is_progress
 
 SUBSCRIPTION_KEY: Final = META_PREFIX + "subscriptionId"
 
@@ -36,6 +39,11 @@ class Causes:
         """By its number: each request of the client that has no answer yet."""
         self._of_http: dict[int, Scene] = {}
         """By HTTP exchange: the first request that it carried, or else its first message."""
+        self._has_left = False
+
+    def leave(self) -> None:
+        """The client has closed the server's input."""
+        self._has_left = True
 
     def message(self, message: Message) -> Line | None:
         """Place a message; return its line, None if it is a cue."""
@@ -51,7 +59,10 @@ class Causes:
             self._of_request[message.n] = scene
         if message.link is not None and (is_answer(message) or is_cancel(message)):
             self._open.pop(message.link.request, None)
-        return add(scene, Line(message.n, message.t, message=message, frame=message.frame))
+        line = Line(message.n, message.t, message=message, frame=message.frame)
+        if scene.method in ENDLESS and message.direction == "s2c":
+            line.after = self._led_to(scene)
+        return add(scene, line)
 
     def of_http(self, number: int) -> Scene | None:
         """The scene that the request of an HTTP exchange cued."""
@@ -59,7 +70,17 @@ class Causes:
 
     def current(self) -> Scene:
         """The scene of what has no cue of its own: the latest, or the one before the client's first message."""
+        if self._has_left:
+            if self.talk.farewell is None:
+                self.talk.farewell = Scene(len(self.talk.scenes), self.talk, None)
+            return self.talk.farewell
         return self.last if self.last is not None else self._begin(None)
+
+    def _led_to(self, scene: Scene) -> Scene | None:
+        """What the client has cued since the latest line of a subscription, and which may have led to the next one."""
+        before = scene.lines[-1].t if scene.lines else 0 if scene.cue is None else scene.cue.t
+        last = self.last
+        return last if last is not None and last.cue is not None and last is not scene and last.cue.t > before else None
 
     # -- the client ------------------------------------------------------------------------------------------------
 
@@ -102,10 +123,13 @@ class Causes:
                 else None
             )
         if found is None and message.kind in (ERROR, INVALID):
-            found = self.last
+            found = self.current()
         return found if found is not None else self._by_time(message)
 
     def _by_link(self, link: Exchange | None, message: Message) -> Scene | None:
+        other_type = message.fact("id-type-differs")
+        if other_type is not None and other_type.n is not None:
+            return self._of_request.get(other_type.n)
         if link is None or not (is_answer(message) or is_progress(message) or is_cancel(message)):
             return None
         return self._of_request.get(link.request)
@@ -117,6 +141,8 @@ class Causes:
 
     def _by_time(self, message: Message) -> Scene:
         latest = self.current()
+        if self._has_left:
+            return latest
         if message.method == "roots/list" and latest.method in _ASKS_FOR_ROOTS:
             return latest
         return next(iter(self._open.values())) if len(self._open) == 1 else latest
@@ -125,6 +151,8 @@ class Causes:
 def add(scene: Scene, line: Line) -> Line:
     """Append a line to a scene, with its distance from what came before."""
     before = scene.lines[-1].t if scene.lines else line.t if scene.cue is None else scene.cue.t
+    if line.after is not None and line.after.cue is not None:
+        before = max(before, line.after.cue.t)
     line.gap_us = max(0, line.t - before)
     scene.lines.append(line)
     return line

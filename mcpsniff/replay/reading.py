@@ -72,6 +72,7 @@ class _Reader:
         """The frames that have messages, by number."""
         self._talks: dict[tuple[str, object], Causes] = {}
         self._webs: dict[int, Web] = {}
+        self._has_left = False
 
     def feed(self, events: list[Event]) -> None:
         """Take note of the events that a script is made of."""
@@ -141,11 +142,14 @@ class _Reader:
         return causes
 
     def _close(self, close: Close) -> None:
-        """The server's process ended of its own accord, or could not be started."""
+        """The client has closed the server's input; or the process ended of its own accord, or could not be started."""
         causes = self._talks.get((PIPE, 1))
-        if not close.ends_process or close.by is not None or close.sent or causes is None:
+        if causes is None:
             return
-        if not any(isinstance(item, Close) and item.kind == "stdin" and item.t < close.t for item in self._items):
+        if close.kind == "stdin":
+            causes.leave()
+            self._has_left = True
+        elif close.ends_process and close.by is None and not close.sent and not self._has_left:
             add(causes.current(), Line(close.n, close.t, close=close))
 
     # -- HTTP ------------------------------------------------------------------------------------------------------
@@ -169,8 +173,12 @@ class _Reader:
 
     def _frame(self, frame: Frame) -> None:
         """A frame without a message: a comment, an id, a reconnection time, an endpoint, an empty line."""
+        if frame.n in self._spoken:
+            return
         web = self._webs.get(frame.http or 0)
-        if frame.n in self._spoken or web is None or EMPTY_LINE in frame.flaws:
+        if web is None and frame.direction == "s2c" and frame.http is None:
+            add(self._pipe().current(), Line(frame.n, frame.t_last, frame=frame))
+        if web is None or EMPTY_LINE in frame.flaws:
             return
         web.lines.append(Line(frame.n, frame.t_last, frame=frame))
         self._place(web.http, Line(frame.n, frame.t_last, frame=frame))

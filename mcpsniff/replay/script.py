@@ -27,6 +27,10 @@ TALK_KINDS: Final = (PIPE, BARE, SESSION, LEGACY, MODERN)
 """How a conversation is carried: over the pipes of a wrapped server, or over HTTP as `protocol.talk` has them."""
 
 
+ENDLESS: Final = ("subscriptions/listen",)
+"""Requests that stay open for as long as the client wants: that they have no answer is nothing that is lacking."""
+
+
 @dataclass(slots=True, eq=False)
 class Line:
     """One thing that was said, or happened, in a scene.
@@ -49,6 +53,8 @@ class Line:
     """The HTTP exchange that ended here, as a stream that was ended before everything had been said."""
     close: Close | None = None
     """The end of the server's process, where it came before the client had left."""
+    after: "Scene | None" = None
+    """In a subscription: the scene that the client had cued last when this was said, and that may have led to it."""
 
     @property
     def is_of_client(self) -> bool:
@@ -124,7 +130,9 @@ class Scene:
     def is_cut(self) -> bool:
         """True if the answer may stand in what the capture lacks: the request is open at its end, or bytes are lost."""
         exchange = self.exchange
-        return exchange is not None and self.answer is None and (exchange.state == OPEN or exchange.may_be_answered)
+        if exchange is None or self.answer is not None:
+            return False
+        return exchange.may_be_answered or (exchange.state == OPEN and self.method not in ENDLESS)
 
     @property
     def is_silent(self) -> bool:
@@ -156,6 +164,8 @@ class Talk:
     """Everything said in it, in order, batches by their elements, redelivered events left out."""
     webs: list[Web] = field(default_factory=list)
     session_id: str | None = None
+    farewell: Scene | None = None
+    """Over pipes: what the server said after the client had closed its input, a scene without a cue."""
 
     @property
     def opening(self) -> Scene | None:

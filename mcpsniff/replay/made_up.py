@@ -1,0 +1,134 @@
+"""Answers that are in no capture: for what was never recorded, for what it lacks, for what is no message.
+
+All are JSON-RPC errors (JSON-RPC 2.0 section 5.1) whose message says in one sentence what the trouble is.
+"""
+
+from typing import Any, Final
+
+import orjson
+
+from mcpsniff.protocol.exchange import target_of
+from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.reading import NOT_JSON, is_strict
+from mcpsniff.replay.compare import ABSENT, Difference, compare
+from mcpsniff.replay.match import Miss, canonical
+from mcpsniff.replay.normalise import Rules
+from mcpsniff.replay.normalise_paths import path_text
+from mcpsniff.replay.script import Scene
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+
+MOST_TOLD: Final = 20
+"""Differences that an answer names."""
+LONGEST_VALUE: Final = 2_000
+"""Bytes of JSON up to which a value is repeated in an answer."""
+
+
+def error(token: str | None, code: int, text: str, data: object = None) -> bytes:
+    """A JSON-RPC error under an id, which is given as its JSON token; None stands for an id that is not known."""
+    body: dict[str, object] = {"code": code, "message": text}
+    if data is not None:
+        body["data"] = data
+    return _under(token, b'"error":' + _json(body))
+
+
+def result(token: str | None, value: dict[str, object]) -> bytes:
+    """A JSON-RPC response under an id."""
+    return _under(token, b'"result":' + _json(value))
+
+
+def _under(token: str | None, member: bytes) -> bytes:
+    name = b"null" if token is None else token.encode(errors="backslashreplace")
+    return b'{"jsonrpc":"2.0","id":' + name + b"," + member + b"}"
+
+
+def _json(value: object) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return canonical(value)
+
+
+def differences(miss: Miss, rules: Rules) -> list[Difference]:
+    """How a request that was not recorded differs from the nearest that was; empty if there is none."""
+    if miss.nearest is None or miss.nearest.cue is None:
+        return []
+    recorded, asked = miss.nearest.cue.body, miss.asked.body
+    return compare(recorded.get("params", ABSENT), asked.get("params", ABSENT), rules, at=("params",))
+
+
+def miss_text(miss: Miss, found: list[Difference]) -> str:
+    """A miss in one sentence."""
+    asked, near = miss.asked, miss.nearest
+    target = target_of(asked)
+    what = f"{asked.method} {target}" if target else f"{asked.method}"
+    if near is None or near.cue is None:
+        return f"{what} is not in the capture: this method was never recorded"
+    places = [path_text(one.path) for one in found]
+    if not places:
+        return f"{what} is not in the capture as it is asked for; the nearest recorded request is #{near.cue.n}"
+    more = f" and {len(places) - 3} more places" if len(places) > 4 else ""
+    where = ", ".join(places[:3] if more else places)
+    return f"{what} is not in the capture; the nearest recorded request, #{near.cue.n}, differs in {where}{more}"
+
+
+def miss_answer(miss: Miss, rules: Rules) -> bytes:
+    """The answer to a request that was never recorded: what was asked, what is nearest, how it differs."""
+    asked, near = miss.asked, miss.nearest
+    found = differences(miss, rules)
+    data: dict[str, object] = {"asked": {"method": asked.method, "params": short(asked.body.get("params"))}}
+    if near is not None and near.cue is not None:
+        params = short(near.cue.body.get("params"))
+        data["nearest"] = {"n": near.cue.n, "method": near.method, "params": params}
+        data["differences"] = told(found)
+    code = METHOD_NOT_FOUND if near is None else INVALID_PARAMS
+    return error(asked.id, code, miss_text(miss, found), data)
+
+
+def told(found: list[Difference] | tuple[Difference, ...]) -> list[dict[str, object]]:
+    """Differences as JSON: ``path``, ``kind``, and the values ``recorded`` and ``live`` where there are such."""
+    lines = []
+    for one in found[:MOST_TOLD]:
+        line: dict[str, object] = {"path": path_text(one.path), "kind": one.kind}
+        for name, value in (("recorded", one.recorded), ("live", one.live)):
+            if value is not ABSENT:
+                line[name] = short(value)
+        lines.append(line)
+    return lines
+
+
+def short(value: Any) -> object:
+    """A JSON value as it is, or the beginning of its text if it is long."""
+    text = canonical(value)
+    if len(text) <= LONGEST_VALUE:
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            pass
+    return f"{text[:LONGEST_VALUE].decode(errors='replace')}…"
+
+
+def cut_answer(scene: Scene, token: str | None) -> bytes:
+    """The answer where that of the recording is not in the capture."""
+    number = "" if scene.cue is None else f" (#{scene.cue.n} there)"
+    return error(token, INTERNAL_ERROR, f"the answer to {scene.method}{number} is not in the capture")
+
+
+def refused_answer(scene: Scene, token: str | None) -> bytes:
+    """The answer to what HTTP refused, where it is played without HTTP: the recorded error, or the status."""
+    status = None if scene.web is None else scene.web.http.status
+    said = next((message.error for message in scene.messages("s2c") if message.error), None)
+    if said is not None and isinstance(said.get("code"), int) and isinstance(said.get("message"), str):
+        return error(token, said["code"], said["message"], said.get("data"))
+    return error(token, INVALID_REQUEST, f"HTTP refused the recorded {scene.method} with status {status}")
+
+
+def invalid_answer(message: Message) -> bytes:
+    """The answer to what is no JSON (-32700) or no message of JSON-RPC (-32600)."""
+    if NOT_JSON in message.flaws or not is_strict(message.flaws):
+        return error(None, PARSE_ERROR, "this is not JSON")
+    return error(message.id, INVALID_REQUEST, "this is not a JSON-RPC message")
