@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "run": ("mcpsniff.cli.run", "Run an MCP client, and record what it says over HTTP, TLS too."),
     "show": ("mcpsniff.cli.show", "Show what was said, as text, Markdown, HTML or JSON."),
     "tail": ("mcpsniff.cli.tail", "Show what is said while it is said."),
+    "play": ("mcpsniff.cli.play", "Play a capture on the screen, as it went."),
     "list": ("mcpsniff.cli.list_", "List the captures."),
     "prune": ("mcpsniff.cli.prune", "Remove captures by age or number."),
     "replay": ("mcpsniff.cli.replay", "Play a capture again: as its server, or as its client."),

@@ -19,6 +19,8 @@ BEHIND: Final = 0.25
 """Seconds that are caught up: who was stopped for longer goes on from there instead of rushing."""
 
 _US: Final = 1_000_000
+_SOON: Final = 1e-6
+"""Seconds that are not waited for."""
 
 
 class Timeline:
@@ -73,7 +75,7 @@ class Timeline:
 
     def is_due(self, now: float) -> bool:
         """True if the row is to be shown."""
-        return self._since is not None and self._elapsed(now) >= self._length
+        return self.left(now) < _SOON
 
     def left(self, now: float) -> float:
         """Seconds until the row is due; infinite in a pause."""
@@ -86,7 +88,7 @@ class Timeline:
         if not self._length:
             return self._target
         passed = min(self._elapsed(now), self._length)
-        return self._from + int((self._target - self._from) * (passed / self._length))
+        return self._from + round((self._target - self._from) * (passed / self._length))
 
     def pause(self, now: float) -> None:
         """Stop the time, if it runs."""

@@ -171,9 +171,9 @@ def _number(text: str, said: str) -> Decimal:
 def moment(started: str | None) -> Read:
     """Read a moment as microseconds since ``started`` (RFC 3339).
 
-    ``10s``, ``500ms``, ``1m20s``; ``12.345``, ``1:02.345`` and ``1:01:02`` as a transcript prints moments; and a time of day,
-    ``10:32:05Z`` or ``10:32:05+02:00``, on the day of the start, or with its date, ``2026-11-29T10:32:05Z``. Without
-    ``started`` a time of day cannot be placed and is taken for the start.
+    ``10s``, ``500ms``, ``1m20s``; ``12.345``, ``1:02.345`` and ``1:01:02`` as a transcript prints moments; and a time
+    of day, ``10:32:05Z`` or ``10:32:05+02:00``, on the day of the start, or with its date, ``2026-11-29T10:32:05Z``.
+    Without ``started`` a time of day cannot be placed and is taken for the start.
     """
     with_unit = amount(DURATIONS)
 
