@@ -20,6 +20,7 @@ REWRITE: Final = "rewrite"
 MASK: Final = "mask"
 GAP: Final = "gap"
 COMMENT: Final = "comment"
+REDACT: Final = "redact"
 
 
 class Field(NamedTuple):
@@ -112,6 +113,16 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
             Field("by", "text", False, "who made it"),
         ),
     ),
+    REDACT: Shape(
+        "`mcpsniff redact` has put something else in the place of what was there",
+        "where; null: in the header, or in a comment on the whole capture",
+        (
+            Field("what", "text", False, "what it was, in a word or two: `email`, `token`"),
+            Field("start", "count", True, "offset in the channel of the first byte of what stands there now"),
+            Field("length", "count", True, "how many bytes of the channel that is"),
+            Field("at", "text", True, "where in the message, head or record: `params.arguments.key`"),
+        ),
+    ),
 }
 """The body of each kind of record. The reader checks against it, and the table in the reference is printed from it."""
 
@@ -131,6 +142,7 @@ HEADER_FIELDS: Final = (
     Field("imported", "text", True, "the file of another program that the capture was made from"),
     Field("kept_by", "text", True, "the program that had written that file, with its version if the file has it"),
     Field("by", "text", True, "program and version that wrote the capture"),
+    Field("redacted", "object", True, "by which program, how many `values` at how many `places`, by `kinds`"),
     Field(
         "channels", "object", True, "part 2 and later: body of `open` and `offset` of each channel open at its start"
     ),
@@ -173,6 +185,8 @@ class Header(NamedTuple):
     """Part 2 and later: for each open channel its ``open`` body and ``offset``, for readers that lost early parts."""
     extra: dict[str, Any] | None = None
     """Fields this version does not know, kept as they were."""
+    redacted: dict[str, Any] | None = None
+    """Of a capture from which `mcpsniff redact` has removed something: what is said of it."""
 
 
 def table_markdown() -> str:

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "prune": ("mcpsniff.cli.prune", "Remove captures by age or number."),
     "replay": ("mcpsniff.cli.replay", "Play a capture again: as its server, or as its client."),
     "import": ("mcpsniff.cli.import_", "Make a capture of MCP that mitmproxy or a browser has kept."),
+    "redact": ("mcpsniff.cli.redact", "Make a capture that can be shared, without its secrets."),
     "addons": ("mcpsniff.cli.addons", "Tell where the addons for mitmproxy are."),
     "ca": ("mcpsniff.cli.ca", "Tell where mcpsniff's certificate authority is, and how to trust it."),
     "explain": ("mcpsniff.cli.explain", "Explain a finding: what is wrong, why it matters, what to do."),

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from mcpsniff import checks
-from mcpsniff.capture.records import CHUNK, CLOSE, GAP, OPEN, REWRITE, Header, Record
+from mcpsniff.capture.records import CHUNK, CLOSE, GAP, OPEN, REDACT, REWRITE, Header, Record
 from mcpsniff.checks import Runner
 from mcpsniff.decoder.channel import Channel, number_of
 from mcpsniff.decoder.emitter import Emitter, Event
@@ -82,7 +82,7 @@ class Decoder:
             self._channels[number] = self._open(out, number, record.body, record.t)
         elif record.kind == CLOSE and number is not None:
             self._close(out, number, record)
-        elif record.kind != OPEN:
+        elif record.kind not in (OPEN, REDACT):  # no event: the numbers stay as they were
             self._note(out, record)
         return out
 

@@ -66,6 +66,8 @@ def head(
         Entry("started", header.started.replace("T", " ").removesuffix("Z")[:23], "UTC"),
         Entry("capture", path, f"in {parts} parts" if parts > 1 else "", is_path=True),
     ]
+    if header.redacted is not None:
+        entries.append(Entry("redacted", _redacted(header.redacted), "for sharing: not what was said"))
     if header.argv:
         entries.append(Entry("command", shlex.join(header.argv)[:LONGEST_COMMAND]))
     if header.cwd:
@@ -78,6 +80,14 @@ def head(
     if conversation.joined_late:
         entries.append(Entry("note", "", "the beginning of this session is not in the capture"))
     return entries
+
+
+def _redacted(told: Mapping[str, Any]) -> str:
+    """``3 values at 7 places (2 email, 1 token)``, as far as the header tells; captured text."""
+    values, places, kinds = told.get("values"), told.get("places"), told.get("kinds")
+    words = [count(number, noun) for number, noun in ((values, "value"), (places, "place")) if isinstance(number, int)]
+    by_kind = [f"{number} {kind}" for kind, number in kinds.items()][:20] if isinstance(kinds, dict) else []
+    return " at ".join(words) + (f" ({', '.join(by_kind)})" if by_kind else "")
 
 
 def _transport(header: Header, talks: Talks | None) -> Iterator[Entry]:

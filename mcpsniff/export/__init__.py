@@ -1,0 +1,1 @@
+"""A capture as something else: made shareable."""

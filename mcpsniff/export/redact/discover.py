@@ -1,0 +1,205 @@
+"""Reads the documents of a capture for the first time: which values are to be removed, and where only here."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from mcpsniff.export.redact.documents import FORM, HEAD, HEADER, SAID, Document
+from mcpsniff.export.redact.fields import (
+    Field,
+    head_fields,
+    header_fields,
+    json_fields,
+    looks_like_json,
+    pair_fields,
+    said_fields,
+)
+from mcpsniff.export.redact.pattern import Patterns
+from mcpsniff.export.redact.rules import Rules
+from mcpsniff.export.redact.search import texts_in
+from mcpsniff.export.redact.values import NUMBER, Values, is_everyday, is_ours
+from mcpsniff.export.redact.views import unescaped
+
+LONG: Final = 16 << 10
+"""Bytes of a value beyond which only its beginning is looked for elsewhere."""
+BEGINNING: Final = 1024
+SIGNIFICANT: Final = 16
+"""Bytes of the shortest encoded text in which forms are looked for."""
+
+
+class Place(NamedTuple):
+    """A value that is replaced here because a rule names this place."""
+
+    start: int
+    stop: int
+    value: bytes
+
+
+class Discoverer:
+    """Finds what the rules name. ``places`` has, by the key of the document, what is replaced only there."""
+
+    def __init__(self, rules: Rules, values: Values, patterns: Patterns | None) -> None:
+        self._rules = rules
+        self._values = values
+        self._patterns = patterns
+        self.places: dict[object, list[Place]] = {}
+        for value in rules.values:
+            values.add(value, "value", everywhere=True)
+
+    def read(self, document: Document) -> None:
+        """Take note of the values in a document."""
+        self._values.take_note(document.data)
+        self._look_for_forms(document.data)
+        for field in fields_of(document):
+            if field.how != "text":
+                self._judge(document, field)
+            if self._patterns is not None and field.how in ("string", "header", "text"):
+                self._try_patterns(document, field, self._patterns)
+
+    def _look_for_forms(self, data: bytes) -> None:
+        forms = self._rules.forms
+        if not forms:
+            return
+        escaped_json = b"\\" in data and looks_like_json(data)
+        for encoding, text in texts_in(data, SIGNIFICANT):
+            if not encoding and escaped_json:
+                continue  # `\nbob@…` is no `nbob@…`
+            for form in forms:
+                if any(hint in text for hint in form.hints):
+                    for found in form.pattern.finditer(text):
+                        self._values.add(found[found.lastindex or 0], form.what)
+
+    def _judge(self, document: Document, field: Field) -> None:
+        """Take note of a value that its name or its path announces."""
+        named = next((step for step in reversed(field.path) if self._rules.is_key(step)), None)
+        if named is None and field.how in ("string", "number") and self._rules.is_path(field.path):
+            named = field.name
+        if named is not None:
+            self._take(document, field, NUMBER if field.how == "number" else named)
+        elif self._rules.by_name and field.how != "number" and self._announces(document, field):
+            self._take(document, field, field.name)
+
+    def _announces(self, document: Document, field: Field) -> bool:
+        names = self._rules.names
+        name = field.path[-1] if field.path else ""
+        if field.how == "header":
+            return names.header(name)
+        if field.how == "pair":
+            return names.credential(name) if document.kind == FORM else names.key(name)
+        if field.how == "said":
+            return names.member(name) and _is_strong(field.value)
+        if b'"jsonrpc"' in document.data or document.kind != "body":
+            return names.member(name)
+        return names.credential(name)
+
+    def _take(self, document: Document, field: Field, kind: str) -> None:
+        value = field.value
+        if not value or is_ours(value):
+            return
+        if len(value) > LONG:
+            self._values.add(value[:BEGINNING], kind, everywhere=True)
+            self._values.add(value, kind, everywhere=False)
+            self._place(document, field.start, field.stop, value)
+            return
+        if field.how == "pair" and (plain := _unquoted(value)) != value:
+            self._values.add(plain, kind)
+            value = plain
+        self._values.add(value, kind)
+        if is_everyday(value) or field.how == "number":
+            self._place(document, field.start, field.stop, value)
+
+    def _try_patterns(self, document: Document, field: Field, patterns: Patterns) -> None:
+        found = patterns.find(field.value)
+        if found is None:
+            self._values.add(field.value, "field", everywhere=False)
+            self._place(document, field.start, field.stop, field.value)
+            return
+        for start, stop in found:
+            value = field.value[start:stop]
+            self._values.add(value, "pattern")
+            if is_everyday(value) and not is_ours(value):
+                self._place_within(document, field, start, stop)
+
+    def _place_within(self, document: Document, field: Field, start: int, stop: int) -> None:
+        """A part of a field is replaced here; all of it, if it is in a text within a string, which has two escapes."""
+        view = unescaped(document.data[field.start : field.stop])
+        if view.text == field.value:
+            first, last = field.start + view.place(start), field.start + view.place(stop, is_stop=True)
+            self._place(document, first, last, field.value[start:stop])
+            return
+        if document.data[field.start : field.stop] == field.value:
+            self._place(document, field.start + start, field.start + stop, field.value[start:stop])
+            return
+        self._values.add(field.value, "pattern", everywhere=False)
+        self._place(document, field.start, field.stop, field.value)
+
+    def _place(self, document: Document, start: int, stop: int, value: bytes) -> None:
+        self.places.setdefault(document.key, []).append(Place(start, stop, value))
+
+
+def fields_of(document: Document) -> Iterator[Field]:
+    """The named values of a document, whatever it is."""
+    data = document.data
+    if document.kind == HEAD:
+        yield from head_fields(data)
+        return
+    if document.kind == HEADER:
+        yield from header_fields(document.name, data)
+        return
+    if document.kind == FORM:
+        yield from pair_fields(data)
+        yield from _lines(data)
+        return
+    if document.kind == SAID:
+        if document.name:
+            yield Field(0, len(data), data, (document.name,), "header")
+        yield from _free(data, 0)
+        if not document.name:
+            yield from _lines(data)
+        return
+    start = data.find(b"{") if document.kind == "event" else 0
+    if start >= 0 and (document.kind == "event" or looks_like_json(data)):
+        for field in json_fields(data):
+            yield field
+            if field.how == "string" and data[field.start : field.stop] == field.value:
+                yield from _free(field.value, field.start)
+            elif field.how == "string":
+                yield from _within_escapes(data, field)
+        return
+    yield from _free(data, 0)
+    yield from _lines(data)
+
+
+def _within_escapes(data: bytes, field: Field) -> Iterator[Field]:
+    """What free text in a string says that has escapes."""
+    view = unescaped(data[field.start : field.stop])
+    if view.text == field.value:
+        for said in _free(field.value, 0):
+            start, stop = view.place(said.start), view.place(said.stop, is_stop=True)
+            yield said._replace(start=field.start + start, stop=field.start + stop)
+
+
+def _free(text: bytes, start: int) -> Iterator[Field]:
+    """What free text says."""
+    if b"=" in text or b":" in text or b"-" in text:
+        yield from pair_fields(text, start)
+        yield from said_fields(text, start)
+
+
+def _lines(text: bytes) -> Iterator[Field]:
+    """The lines of a text, on which patterns are tried."""
+    position = 0
+    for line in text.splitlines(keepends=True):
+        bare = line.rstrip(b"\r\n")
+        yield Field(position, position + len(bare), bare, (), "text")
+        position += len(line)
+
+
+def _is_strong(value: bytes) -> bool:
+    """Say whether what free text has beside a telling name may be a secret, and no word of a sentence."""
+    return len(value) >= 8 and any(byte in b"0123456789" for byte in value) and b"://" not in value
+
+
+def _unquoted(value: bytes) -> bytes:
+    from urllib.parse import unquote_to_bytes
+
+    return unquote_to_bytes(value.replace(b"+", b" "))

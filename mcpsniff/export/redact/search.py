@@ -1,0 +1,45 @@
+"""Looks for known values in a text as it stands, and in everything that it may encode."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from mcpsniff.export.redact.matcher import Matcher
+from mcpsniff.export.redact.views import DEPTH, Edit, is_binary, settled, views
+
+_ESCAPED = re.compile(rb"(?:\\(?:[uU][0-9A-Fa-f]{0,3})?|%[0-9A-Fa-f]?|&(?:#[xX]?[0-9A-Fa-f]{0,6}|[A-Za-z]{0,7}))\Z")
+
+
+def edits_in(
+    text: bytes, matcher: Matcher, new: Callable[[bytes], tuple[bytes, str]], depth: int = DEPTH
+) -> list[Edit]:
+    """The edits that put ``new`` (what stands for a value, and what the value is) in the place of each value found.
+
+    They are in order and do not overlap. Values are found in encodings of encodings, ``depth`` of them.
+    """
+    edits = [Edit(_beginning(text, start), stop, *new(value)) for start, stop, value in matcher.find(text)]
+    if depth and not is_binary(text):
+        for view in views(text, matcher.shortest):
+            if inner := edits_in(view.text, matcher, new, depth - 1):
+                edits += view.outer(inner)
+    return settled(edits) if len(edits) > 1 else edits
+
+
+def _beginning(text: bytes, start: int) -> int:
+    """Where an edit begins: before an escape that a value begins within, for half of one would mean something else."""
+    if start == 0 or (found := _ESCAPED.search(text, max(0, start - 9), start)) is None:
+        return start
+    at = found.start()
+    if text[at : at + 1] == b"\\":
+        before = text[max(0, at - 64) : at]
+        if (len(before) - len(before.rstrip(b"\\"))) % 2:  # a backslash that is itself escaped
+            return start
+    return at
+
+
+def texts_in(text: bytes, least: int, depth: int = DEPTH) -> Iterator[tuple[str, bytes]]:
+    """``text`` and what it may encode, with the names of the encodings."""
+    yield "", text
+    if depth and not is_binary(text):
+        for view in views(text, least):
+            for name, inner in texts_in(view.text, least, depth - 1):
+                yield f"{view.name}, {name}" if name else view.name, inner
