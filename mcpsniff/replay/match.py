@@ -6,9 +6,10 @@ Two requests are the same if method and params are, with what differs from run t
 * the params of ``initialize``: another client, or another revision of the same, still wants to be let in;
 * what ``ignore`` names.
 
-The order of names does not count; 1 and 1.0 are two values, as JSON readers may see them. A cursor is first compared as
-it is and then by its position: the next page of the same list. The retry of 2026-07-28 that brings input is first
-compared as it is and then by its ``requestState`` alone, since what a person answers may differ.
+The order of names does not count, nor whether there are no params or empty ones; 1 and 1.0 are two values, as JSON
+readers may see them. A cursor is first compared as it is and then by its position: the next page of the same list. The
+retry of 2026-07-28 that brings input is first compared as it is and then by its ``requestState`` alone, since what a
+person answers may differ.
 
 Equal requests get the recorded answers one after the other, and then the last one again. Each client's session walks
 through one recorded conversation, in the order in which they were opened, and looks into the others only for what its
@@ -103,6 +104,8 @@ def request_keys(method: str, params: Any, rules: Rules = DEFAULT_RULES) -> list
         return [(method, b"")]
     if rules.way == METHOD:
         return [(method, _target(method, params)), (method, b"")]
+    if params is None:
+        params = {}
     if not isinstance(params, dict):
         return [(method, _kept(params))]
     counted = {name: value for name, value in params.items() if name != "_meta"}
@@ -161,12 +164,31 @@ class Matcher:
         self.played: dict[Scene, int] = {}
         """How often each scene was played."""
         self.misses: list[Miss] = []
+        """The first of them: at most MISSES_KEPT, and of at most so many bytes in all."""
+        self.missed = 0
+        """How many there are in all."""
+        self._kept = 0
+        self._leaves: dict[Scene, set[bytes]] = {}
         self._bound: set[int] = set()
         self._index = [_Index(talk, rules) for talk in self.talks]
 
     def begin(self) -> "Walk":
         """A client has come: what it says is looked up by the walk."""
         return Walk(self)
+
+    def miss(self, miss: Miss) -> None:
+        """Remember that something was asked that was never recorded."""
+        self.missed += 1
+        self._kept += len(miss.asked.raw)
+        if len(self.misses) < MISSES_KEPT and self._kept <= MISSED_BYTES_KEPT:
+            self.misses.append(miss)
+
+    def forgive(self, miss: Miss) -> None:
+        """Take a miss back: there is an answer to it, although it is not in the capture."""
+        self.missed -= 1
+        self._kept -= len(miss.asked.raw)
+        if miss in self.misses:
+            self.misses.remove(miss)
 
     def never_asked(self) -> list[Scene]:
         """The recorded requests that no client has made."""
@@ -199,7 +221,9 @@ class Matcher:
 
         def likeness(scene: Scene) -> tuple[bool, float, bool]:
             assert scene.cue is not None
-            leaves = set(_leaves(scene.cue.params))
+            leaves = self._leaves.get(scene)
+            if leaves is None:
+                leaves = self._leaves[scene] = set(_leaves(scene.cue.params))
             shared = len(wanted & leaves) / (len(wanted | leaves) or 1)
             return (target_of(scene.cue) == target, shared, scene.talk is own)
 
@@ -209,6 +233,8 @@ class Matcher:
 LOOKED_AT: Final = 1_000
 """Recorded requests of one method that are compared to find the nearest."""
 _LEAVES: Final = 200
+MISSES_KEPT: Final = 1_000
+MISSED_BYTES_KEPT: Final = 64_000_000
 
 
 def _leaves(value: Any) -> Iterable[bytes]:
@@ -259,8 +285,8 @@ class Walk:
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
         self._at = -1
-        self._given: set[tuple[Key, Scene]] = set()
-        """What was given, and for what: equal requests get one answer after the other."""
+        self._given: set[Scene] = set()
+        """What was given: equal requests get one answer after the other."""
         self._positions: dict[tuple[int, Key], int] = {}
         """By conversation and key: how many scenes from the first on were given."""
 
@@ -282,7 +308,7 @@ class Walk:
         if not wanted.is_request:
             return None
         miss = Miss(message, matcher.nearest(message, self._at))
-        matcher.misses.append(miss)
+        matcher.miss(miss)
         return miss
 
     @property
@@ -299,9 +325,8 @@ class Walk:
         if self._at < 0 or (begins and (found[0] != self._at or self._new(found, wanted) is None)):
             self._at = self._matcher.bind(wanted)
             found = self._matcher.look(self._at, wanted) or found
-        _, key, scenes = found
-        scene = self._new(found, wanted) or scenes[-1]
-        self._given.add((key, scene))
+        scene = self._new(found, wanted) or found[2][-1]
+        self._given.add(scene)
         return scene
 
     def _new(self, found: tuple[int, Key, list[Scene]], wanted: Wanted) -> Scene | None:
@@ -309,7 +334,7 @@ class Walk:
         number, key, scenes = found
         start = self._positions.get((number, key), 0) if wanted.where is None else 0
         for position in range(start, len(scenes)):
-            if (key, scenes[position]) not in self._given:
+            if scenes[position] not in self._given:
                 if wanted.where is None:
                     self._positions[number, key] = position
                 return scenes[position]

@@ -53,6 +53,9 @@ class Stage:
         self.rules = Rules() if rules is None else rules
         self.over_http = over_http
         self.tally = Tally()
+        scenes = [] if over_http else [scene for talk in matcher.talks for scene in talk.scenes]
+        self.where = _is_accepted if any(scene.is_refused for scene in scenes) else None
+        """Which scenes are preferred. Without HTTP the attempts that HTTP refused are passed over."""
         self.bug: BaseException | None = None
         """What went wrong in a performance and is our fault: whoever runs the stage is to raise it at the end."""
         self._templates: dict[Line, Template] = {}
@@ -71,6 +74,10 @@ class Stage:
             paths = spelling.paths_of(line.message)
             found = self._templates[line] = Template(line.message.raw, paths)
         return found
+
+
+def _is_accepted(scene: Scene) -> bool:
+    return not scene.is_refused
 
 
 class Session:
@@ -182,10 +189,10 @@ class Session:
 
     def _find(self, message: Message, where: Callable[[Scene], bool] | None) -> Scene | Miss | None:
         if message.kind == INVALID or not isinstance(message.body, dict):
-            return self._refused(message)
-        return self.walk.find(message, where)
+            return self._next_invalid(message)
+        return self.walk.find(message, where or self.stage.where)
 
-    def _refused(self, message: Message) -> Scene | None:
+    def _next_invalid(self, message: Message) -> Scene | None:
         """The recorded scene for what is no message: of the same bytes, or else the next one."""
         talk = self.walk.talk or next(iter(self.stage.matcher.talks), None)
         scenes = [] if talk is None else [one for one in talk.scenes if one.cue and one.cue.kind == INVALID]
@@ -204,7 +211,7 @@ class Session:
                 return self._begin(found, message, port, None)
             return self._begin(None, message, port, made_up.miss_answer(found, self.stage.rules))
         if isinstance(found, Miss):
-            self.stage.matcher.misses.remove(found)
+            self.stage.matcher.forgive(found)
         self.stage.tally.made_up += 1
         return self._begin(None, message, port, made)
 

@@ -1,0 +1,151 @@
+"""`mcpsniff replay CAPTURE --serve`: the capture as the server."""
+
+import asyncio
+import json
+import os
+import signal
+from contextlib import suppress
+from typing import Any, Final
+
+from mcpsniff.capture.catalog import find
+from mcpsniff.capture.labels import shown
+from mcpsniff.capture.reader import Capture, open_capture
+from mcpsniff.cli.output import note, output
+from mcpsniff.errors import CaptureError, McpsniffError, UsageError
+from mcpsniff.protocol.events import Close
+from mcpsniff.replay.match import Matcher, Rules, ignore_path
+from mcpsniff.replay.normalise import rules_of
+from mcpsniff.replay.reading import read_script
+from mcpsniff.replay.script import Script, Talk
+from mcpsniff.replay.serve_report import report, report_lines
+from mcpsniff.replay.stage import Stage
+from mcpsniff.replay.stand_in import lacks_handshake
+from mcpsniff.replay.tempo import read_tempo
+from mcpsniff.transcript.safe import visible
+
+MISSED: Final = 1
+PLACES_TOLD: Final = 20
+"""Redacted places that are told one by one."""
+
+
+class RedactedError(CaptureError):
+    """Values of the capture were removed, so that it is not what was said."""
+
+    def __init__(self, path: str, places: list[str]) -> None:
+        super().__init__(
+            f"values were removed from {shown(path)}, so what is replayed is not what was said; "
+            "--allow-redacted replays it all the same"
+        )
+        more = len(places) - PLACES_TOLD
+        self._places = [f"  {place}" for place in places[:PLACES_TOLD]] + ([f"  and {more:,} more"] if more > 0 else [])
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The sentence, and the places."""
+        return (str(self), *self._places)
+
+
+def serve(**options: Any) -> int:
+    """Serve a capture until the client has left, and return the exit status.
+
+    ``options`` are those of `mcpsniff.cli.replay`. Status 1 means that something was asked that is not in the capture
+    (with ``strict``); else that of the recorded server, if it ended before its client did; else 0. Raises UsageError,
+    CaptureError, RedactedError.
+    """
+    tempo, rules = read_tempo(options["timing"]), _rules(options)
+    compared = rules_of(None, options["ignored"])
+    opened = open_to_replay(options)
+    script = read_script(opened, with_bytes=options["raw"])
+    talks = talks_of(script, options["server"])
+    stage = Stage(
+        script,
+        Matcher(talks, rules),
+        tempo=tempo,
+        timeout=options["timeout"],
+        rules=compared,
+        over_http=options["serve"] != "stdio",
+    )
+    _say_lacks(stage)
+    if options["serve"] == "stdio":
+        close = _serve_stdio(stage, options)
+    else:
+        close = None
+        _serve_http(stage, options)
+    if options["report"] is not None:
+        with output(options["report"]) as stream:
+            stream.write(json.dumps(report(stage), indent=2).encode() + b"\n")
+    if options["strict"] and stage.matcher.missed:
+        return MISSED
+    return 0 if close is None else _end_as(close)
+
+
+def _rules(options: dict[str, Any]) -> Rules:
+    return Rules(options["way"], tuple(ignore_path(path) for path in options["ignored"]))
+
+
+def open_to_replay(options: dict[str, Any]) -> Capture:
+    """Open the capture that is meant; say which where there was a choice. Raises CaptureError, RedactedError."""
+    if options["capture"] == "-":
+        raise UsageError("standard input belongs to the client: replay wants a capture in a file")
+    found = find(options["capture"], options["directory"], warn=note, even_without_content=False)
+    if found.said:
+        note(f"replaying {shown(found.path)}, {found.said}")
+    if not options["allow_redacted"]:
+        from mcpsniff.export.redact import places
+
+        removed = places(open_capture(found.path))
+        if removed:
+            raise RedactedError(found.path, removed)
+    return open_capture(found.path)
+
+
+def talks_of(script: Script, server: str | None) -> list[Talk]:
+    """The conversations with one server. Raises UsageError where it is not clear with which, CaptureError for none."""
+    talks = script.talks
+    if server is not None:
+        talks = [talk for talk in talks if server in talk.server]
+        if not talks:
+            known = ", ".join(script.servers) or "a command"
+            raise UsageError(f"no server of the capture has {server!r} in its address; there is {known}")
+    several = list(dict.fromkeys(talk.server for talk in talks))
+    if len(several) > 1:
+        raise UsageError(f"the capture has several servers: {', '.join(several)}; choose one with --server")
+    if not any(scene.is_request for talk in talks for scene in talk.scenes):
+        raise CaptureError(f"there is nothing to replay in {shown(script.path)}: no client has asked for anything")
+    return talks
+
+
+def _say_lacks(stage: Stage) -> None:
+    for lack in stage.script.lacks:
+        note(visible(lack.text))
+    if lacks_handshake(stage.matcher):
+        note("no initialize was answered in the capture: clients get an answer that is made up")
+
+
+def _serve_stdio(stage: Stage, options: dict[str, Any]) -> Close | None:
+    from mcpsniff.replay.serve_stdio import serve_stdio
+
+    if options["listen"] is not None or options["once"]:
+        raise UsageError(f"{'--once' if options['once'] else '--listen'} is for --serve http|sse")
+    return asyncio.run(serve_stdio(stage, lambda: report_lines(stage)))
+
+
+def _serve_http(stage: Stage, options: dict[str, Any]) -> None:
+    from mcpsniff.replay.serve_http import serve_http
+
+    asyncio.run(serve_http(stage, options["serve"], listen=options["listen"], once=options["once"], raw=options["raw"]))
+    for line in report_lines(stage):
+        note(line.removeprefix("mcpsniff: "))
+
+
+def _end_as(close: Close) -> int:
+    """End as the recorded server did: by the same signal, or with the same status."""
+    if close.signal is None:
+        return close.status or 0
+    with suppress(OSError, ValueError):  # SIGKILL has no handler
+        signal.signal(close.signal, signal.SIG_DFL)
+    try:
+        os.kill(os.getpid(), close.signal)
+    except OSError:
+        raise McpsniffError(f"the recorded server ended by signal {close.signal}, which there is not here") from None
+    return 128 + close.signal
