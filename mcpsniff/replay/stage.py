@@ -236,10 +236,10 @@ class Session:
             asked.answer.set_result((message, asyncio.get_running_loop().time()))
 
     def _cancelled(self, message: Message) -> bool:
-        """Tell the performance that a cancel names; False if it names none that goes on."""
+        """Tell the performance that a cancel names, if it goes on; False if it names nothing that was asked."""
         key = token_key(message.params.get("requestId"))
         performance = None if key is None else self._running.get(key)
         if performance is None:
-            return False
+            return key is not None and any(asked.key == key for asked in self.ids.requests.values())
         performance.cancelled()
         return True
