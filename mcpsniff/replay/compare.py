@@ -50,7 +50,7 @@ KINDS: Final = {
     UNREAD: "it could not be compared: it is nested too deep, or the capture has only a part of it",
 }
 
-EMBEDDED: Final = 64_000_000
+EMBEDDED: Final = 8_000_000
 """Characters of a text up to which it is looked at for being JSON."""
 
 

@@ -87,15 +87,19 @@ class Same:
         if kind is not type(other):
             return False
         if kind is dict or kind is list:
-            if len(one) != len(other) or self._left <= 0:
+            if len(one) != len(other):
                 return False
-            text, text_too = _written(one), _written(other)
-            if text is None or text_too is None:
-                self._left = 0
-                return False
-            self._left -= len(text) + len(text_too)
-            return text == text_too
+            text = self.text(one)
+            return text is not None and text == self.text(other)
         return bool(one == other) if kind in _PLAIN else False
+
+    def text(self, value: Any) -> bytes | None:
+        """The value written out; None if it cannot be, or if there was enough of it."""
+        if self._left <= 0:
+            return None
+        text = _written(value)
+        self._left -= self._left if text is None else len(text)
+        return text
 
 
 _PLAIN: Final = (str, int, float, bool, type(None), Decimal)
@@ -169,7 +173,7 @@ class Aligned(NamedTuple):
     pairs: list[tuple[int | None, int | None]]
     """Indices of elements to compare; None where one has no partner. Elements that are the same are left out."""
     is_permuted: bool = False
-    """True if both have the same elements in another order."""
+    """True if both have the same elements in another order, or parts of them do."""
 
 
 class Aligner:
@@ -182,26 +186,55 @@ class Aligner:
 
     def of_list(self, one: list[Any], other: list[Any], place: Place) -> Aligned:
         """Two lists whose order counts."""
-        start, end = 0, 0
-        most = min(len(one), len(other))
+        start, end = self._ends(one, other)
+        rows, columns = range(start, len(one) - end), range(start, len(other) - end)
+        if not rows or not columns or len(rows) == len(columns) == 1:
+            return Aligned(_side_by_side(rows, columns))
+        hashes = [self._hash(one[i], place.below(i)) for i in rows]
+        hashes_too = [self._hash(other[j], place.below(j)) for j in columns]
+        if _is_permuted(hashes, hashes_too):
+            return Aligned(_permuted(hashes, hashes_too, start), is_permuted=True)
+        pairs: list[tuple[int | None, int | None]] = []
+        at = at_too = start
+        is_permuted = False
+        for i, j in [*self._matches(hashes, hashes_too), (len(rows), len(columns))]:
+            aligned = self._of_forms(one, other, range(at, start + i), range(at_too, start + j), place)
+            is_permuted = is_permuted or aligned.is_permuted
+            pairs += aligned.pairs
+            if i < len(rows):
+                pairs.append((start + i, start + j))
+            at, at_too = start + i + 1, start + j + 1
+        return Aligned(pairs, is_permuted)
+
+    def _ends(self, one: list[Any], other: list[Any]) -> tuple[int, int]:
+        """How many elements are the same at the beginning, and at the end."""
+        start, end, most = 0, 0, min(len(one), len(other))
         while start < most and self._same(one[start], other[start]):
             start += 1
         while end < most - start and self._same(one[-1 - end], other[-1 - end]):
             end += 1
-        rows, columns = range(start, len(one) - end), range(start, len(other) - end)
+        return start, end
+
+    def _hash(self, value: Any, place: Place) -> int:
+        """A hash that is equal for values that are the very same, or else the form."""
+        text = self._same.text(value)
+        return self._forms(value, place) if text is None else hash(text)
+
+    def _of_forms(self, one: list[Any], other: list[Any], rows: range, columns: range, place: Place) -> Aligned:
+        """Parts of two lists in which nothing is known to be the same."""
         if not rows or not columns or len(rows) == len(columns) == 1:
             return Aligned(_side_by_side(rows, columns))
         forms = [self._forms(one[i], place.below(i)) for i in rows]
         forms_too = [self._forms(other[j], place.below(j)) for j in columns]
-        if forms != forms_too and len(forms) == len(forms_too) and Counter(forms) == Counter(forms_too):
-            return Aligned(_permuted(forms, forms_too, start), is_permuted=True)
+        if rows.start == columns.start and _is_permuted(forms, forms_too):
+            return Aligned(_permuted(forms, forms_too, rows.start), is_permuted=True)
         pairs: list[tuple[int | None, int | None]] = []
-        at = at_too = 0
-        for i, j in [*self._matches(forms, forms_too), (len(forms), len(forms_too))]:
-            pairs += _side_by_side(range(start + at, start + i), range(start + at_too, start + j))
-            if i < len(forms):
-                pairs.append((start + i, start + j))
-            at, at_too = i + 1, j + 1
+        at, at_too = rows.start, columns.start
+        for i, j in [*self._matches(forms, forms_too), (len(rows), len(columns))]:
+            pairs += _side_by_side(range(at, rows.start + i), range(at_too, columns.start + j))
+            if i < len(rows):
+                pairs.append((rows.start + i, columns.start + j))
+            at, at_too = rows.start + i + 1, columns.start + j + 1
         return Aligned(pairs)
 
     def of_set(self, one: list[Any], other: list[Any], key: str | None, place: Place) -> Aligned:
@@ -260,6 +293,10 @@ def _side_by_side(rows: range, columns: range) -> list[tuple[int | None, int | N
     both = min(len(rows), len(columns))
     pairs: list[tuple[int | None, int | None]] = list(zip(rows, columns, strict=False))
     return [*pairs, *((i, None) for i in rows[both:]), *((None, j) for j in columns[both:])]
+
+
+def _is_permuted(one: list[int], other: list[int]) -> bool:
+    return one != other and len(one) == len(other) and Counter(one) == Counter(other)
 
 
 def _permuted(one: list[int], other: list[int], start: int) -> list[tuple[int | None, int | None]]:

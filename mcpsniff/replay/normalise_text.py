@@ -54,6 +54,12 @@ PATTERNS: Final = (
 """Name, the normaliser that it belongs to, and what is looked for; of those that fit at a place the first counts."""
 
 
+_BEGINS: Final = r"(?=[\d/\[]|(?<!\w)[A-Fa-fMTWSl-])"
+"""Where a token can begin: asked first, as it is quick, and most places are none."""
+_NEEDED: Final = re.compile(r"[\d/]")
+"""Every token has one of these."""
+
+
 class Token(NamedTuple):
     """A piece of a text that may differ from run to run."""
 
@@ -141,11 +147,11 @@ class Scanner:
     def __init__(self, kinds: Iterable[str]) -> None:
         wanted = set(kinds)
         found = [f"(?P<{name}>{pattern})" for name, kind, pattern in PATTERNS if kind in wanted]
-        self._pattern = re.compile("|".join(found)) if found else None
+        self._pattern = re.compile(f"{_BEGINS}(?:{'|'.join(found)})") if found else None
 
     def pieces(self, text: str) -> tuple[list[str], list[Token]]:
         """What stands between the tokens, one piece more than there are tokens, and the tokens."""
-        if self._pattern is None:
+        if self._pattern is None or _NEEDED.search(text) is None:
             return [text], []
         between: list[str] = []
         tokens: list[Token] = []
