@@ -1,0 +1,157 @@
+"""Blocks of an event stream for what is said again: with the recorded fields, or in the recorded bytes.
+
+Made anew, a block has the recorded event name, id, reconnection time and comments, and its data in as many lines as the
+text has. In the recorded bytes it also has the recorded line ends and field order, and is cut where the reads of the
+recording were cut; only an id that has to be another one is exchanged, wherever it stands.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from mcpsniff.replay.script import Line, Script
+from mcpsniff.wire.frames import UNTERMINATED, Frame, ServerSentEvent
+
+_LINE_END: Final = re.compile(rb"\r\n|\r|\n")
+_ID_LINE: Final = re.compile(rb"(?:^|(?<=[\r\n]))id: ?([^\r\n]*)")
+_PLAIN: Final = ServerSentEvent()
+
+
+class Edit(NamedTuple):
+    """Bytes from ``start`` up to ``stop`` that are to be others."""
+
+    start: int
+    stop: int
+    data: bytes
+
+
+def block(sse: ServerSentEvent | None, data: bytes | None, event_id: str | None, *, whole: bool = True) -> bytes:
+    """A block with these fields and this data; None: without data, so that readers see no event.
+
+    Readers take CR for a line end too, so one in the data, which is white space between tokens of JSON, becomes LF.
+    """
+    fields = _PLAIN if sse is None else sse
+    parts = [b": " + comment.encode(errors="replace") if comment else b":" for comment in fields.comments]
+    if data is not None:
+        parts.append(b"event: " + fields.event.encode(errors="replace"))
+    if event_id is not None:
+        parts.append(b"id: " + event_id.encode(errors="replace"))
+    if fields.retry is not None:
+        parts.append(b"retry: %d" % fields.retry)
+    if data is not None:
+        parts += [b"data: " + line for line in _LINE_END.split(data)]
+    return b"\n".join(parts) + (b"\n\n" if whole else b"")
+
+
+def block_of(frame: Frame, data: bytes | None, event_id: str | None) -> bytes:
+    """The block of a recorded event with ``data`` in the place of what it said, and this id if it had one."""
+    sse = frame.sse
+    whole = UNTERMINATED not in frame.flaws
+    said = data if sse is None or sse.dispatched or not whole else None
+    if not whole and not said:
+        said = None
+    return block(sse, said, event_id if sse is not None and sse.id is not None else None, whole=whole)
+
+
+class Bytes:
+    """The recorded bytes of a capture, as they are to be sent again."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def event(self, line: Line, data: bytes, event_id: str | None) -> tuple[bytes, ...]:
+        """The recorded block of an event in its recorded pieces; none if its bytes are not to be had as they were."""
+        frame = line.frame
+        if frame is None or frame.coding is not None:
+            return ()
+        pieces = self._pieces(frame, with_line_feed=True)
+        whole = b"".join(pieces)
+        edits = [] if line.message is None else _exchange(whole, line.message.raw, data)
+        if edits is None:
+            return ()
+        if frame.sse is not None and frame.sse.id is not None and event_id not in (None, frame.sse.id):
+            found = list(_ID_LINE.finditer(whole))
+            edits += [Edit(*found[-1].span(1), str(event_id).encode(errors="replace"))] if found else []
+        return cut_again(pieces, sorted(edits))
+
+    def body(self, line: Line, data: bytes) -> tuple[bytes, ...]:
+        """The recorded pieces of a whole body; none if its bytes are not to be had as they were."""
+        frame = line.frame
+        if frame is None or frame.coding is not None or line.message is None:
+            return ()
+        pieces = self._pieces(frame)
+        edits = _exchange(b"".join(pieces), line.message.raw, data)
+        return () if edits is None else cut_again(pieces, edits)
+
+    def _pieces(self, frame: Frame, *, with_line_feed: bool = False) -> list[bytes]:
+        pieces = [piece.data for piece in self._script.pieces(frame.spans)]
+        if with_line_feed and pieces and pieces[-1].endswith(b"\r"):
+            end = frame.spans[-1]._replace(start=frame.spans[-1].stop, stop=frame.spans[-1].stop + 1)
+            if b"".join(piece.data for piece in self._script.pieces((end,))) == b"\n":
+                pieces[-1] += b"\n"
+        return pieces
+
+
+def _exchange(whole: bytes, recorded: bytes, live: bytes) -> list[Edit] | None:
+    """Where ``recorded`` stands in ``whole``, line by line, and what is to stand there; None if it is not found."""
+    if recorded == live:
+        return []
+    old, new = _LINE_END.split(recorded), _LINE_END.split(live)
+    if len(old) != len(new):
+        return None
+    edits = []
+    position = 0
+    for before, after in zip(old, new, strict=True):
+        position = whole.find(before, position)
+        if position < 0:
+            return None
+        if before != after:
+            edits.append(_narrow(position, before, after))
+        position += len(before)
+    return edits
+
+
+def _narrow(position: int, before: bytes, after: bytes) -> Edit:
+    """The edit that makes ``before``, at this position, ``after``, without what is the same at both ends."""
+    head = _same(before, after, min(len(before), len(after)))
+    tail = _same(before, after, min(len(before), len(after)) - head, from_end=True)
+    return Edit(position + head, position + len(before) - tail, after[head : len(after) - tail])
+
+
+def _same(one: bytes, other: bytes, most: int, *, from_end: bool = False) -> int:
+    """How many bytes are the same from the beginning, or from the end, at most ``most``."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if from_end:
+            is_same = one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]
+        else:
+            is_same = one[low:middle] == other[low:middle]
+        low, high = (middle, high) if is_same else (low, middle - 1)
+    return low
+
+
+def cut_again(pieces: Sequence[bytes], edits: Sequence[Edit]) -> tuple[bytes, ...]:
+    """The pieces with the edits, which are in order; a cut inside of what is exchanged comes before it."""
+    whole = b"".join(pieces)
+    cuts, position = [], 0
+    for piece in pieces[:-1]:
+        position += len(piece)
+        cuts.append(position)
+    parts: list[bytes] = []
+    at = shift = 0
+    moved: list[int] = []
+    moves = list(edits)
+    for edit in edits:
+        parts += [whole[at : edit.start], edit.data]
+        at = edit.stop
+    said = b"".join((*parts, whole[at:]))
+    for cut in cuts:
+        while moves and cut >= moves[0].stop:
+            edit = moves.pop(0)
+            shift += len(edit.data) - (edit.stop - edit.start)
+        inside = bool(moves) and cut > moves[0].start
+        moved.append((moves[0].start if inside else cut) + shift)
+    bounds = [0, *moved, len(said)]
+    return tuple(said[a:b] for a, b in pairwise(bounds) if b > a)

@@ -1,0 +1,196 @@
+"""An event stream that is being served: what was said on it, so that a client may read it later, or once more.
+
+What belongs to a stream is put into its log, whether or not a client reads at the moment: messages for the stream of a
+GET come before the GET does, and a stream that was cut goes on where a client resumes it (MCP transports, Streamable
+HTTP, resumability). Ids of events are unique among all streams of a replay, as they have to be for that; an id that a
+recording uses once more is therefore given another spelling.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+WAITING_BYTES: Final = 16 * 1024 * 1024
+"""What may wait in a log for a client to read it; then the oldest is dropped."""
+KEPT_BYTES: Final = 1024 * 1024
+"""What was read and can be resumed is kept up to this."""
+KEPT_EVENTS: Final = 1_000
+AHEAD_BYTES: Final = 256 * 1024
+"""How far a writer may be ahead of a client that reads."""
+KNOWN_IDS: Final = 50_000
+"""Event ids that can be resumed at; the oldest are forgotten."""
+
+
+class Block(NamedTuple):
+    """A block of an event stream, ready to be written."""
+
+    pieces: tuple[bytes, ...]
+    """Its bytes, as they are to be written one after the other."""
+    id: str | None = None
+    """The event id that it sets."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return sum(map(len, self.pieces))
+
+
+class EventIds:
+    """Gives out event ids, and knows where in which stream each was."""
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[str, tuple[StreamLog, int]] = OrderedDict()
+        self._again = 0
+
+    def fresh(self, recorded: str) -> str:
+        """The recorded id if no event of this replay has it yet, else one that is like it."""
+        live = recorded
+        while live and live in self._places:
+            self._again += 1
+            live = f"{recorded}.{self._again}"
+        return live
+
+    def note(self, event_id: str, log: "StreamLog", position: int) -> None:
+        """An event with this id stands at this position of the log."""
+        if event_id:
+            self._places[event_id] = (log, position)
+            if len(self._places) > KNOWN_IDS:
+                self._places.popitem(last=False)
+
+    def place(self, event_id: str) -> "tuple[StreamLog, int] | None":
+        """The log with the event of that id, and its position there."""
+        return self._places.get(event_id)
+
+
+class StreamLog:
+    """What is said on one stream. One client reads at a time; the latest that asks gets what comes."""
+
+    def __init__(self, ids: EventIds, owner: object = None, *, waits: bool = False) -> None:
+        """``waits``: what is said is kept for a reader who may still come, although none could resume the stream."""
+        self.ids = ids
+        self.owner = owner
+        """Whose stream it is: nobody else may resume it."""
+        self.is_resumable = waits
+        """True once an event of it had an id, too."""
+        self.has_ended = False
+        self.dropped = 0
+        """Events that were dropped since nobody read them."""
+        self._items: deque[Block | None] = deque()
+        """None: here the response that carries it ends, and the stream may be resumed."""
+        self._first = 0
+        """The position of the first item that is kept."""
+        self._read = 0
+        """The position of the first item that no client has read."""
+        self._waiting = 0
+        """Bytes from there on."""
+        self._kept = 0
+        """Bytes before it."""
+        self._reader: object | None = None
+        self._lost_reader = False
+        self._changed = asyncio.Event()
+
+    @property
+    def unread(self) -> int:
+        """The position of the first item that no client has read."""
+        return self._read
+
+    @property
+    def is_read(self) -> bool:
+        """True while a client reads."""
+        return self._reader is not None
+
+    async def put(self, block: Block) -> None:
+        """Say something. Raises ConnectionError if nobody will ever read it; waits for a client that reads slowly."""
+        if self.has_ended or (self._lost_reader and not self.is_resumable and self._reader is None):
+            raise ConnectionResetError("the client has left the stream")
+        if block.id is not None:
+            self.is_resumable = True
+            self.ids.note(block.id, self, self._first + len(self._items))
+        self._append(block)
+        while self._reader is not None and self._waiting > AHEAD_BYTES and not self.has_ended:
+            await self._changed.wait()
+
+    def pause(self) -> None:
+        """The response that carries the stream ends here."""
+        self._append(None)
+
+    def finish(self) -> None:
+        """Nothing more will be said."""
+        self.has_ended = True
+        self._tell()
+
+    async def follow(self, position: int | None = None) -> AsyncIterator[Block]:
+        """What is said from ``position`` on (None: what nobody has read), until the response is to end.
+
+        A client that asks for the stream while another reads takes its place; the other one gets nothing any more.
+        """
+        me = self._reader = object()
+        self._lost_reader = False
+        at = self._read if position is None else max(position, self._first)
+        at = self._after_pauses(at)
+        try:
+            while True:
+                if self._reader is not me:
+                    if self.has_ended:
+                        return
+                elif at - self._first < len(self._items):
+                    item = self._items[max(0, at - self._first)]
+                    at = max(at, self._first)
+                    if item is not None:
+                        yield item
+                    at += 1
+                    self._was_read(at)
+                    if item is None:
+                        return
+                    continue
+                elif self.has_ended:
+                    return
+                await self._changed.wait()
+        finally:
+            if self._reader is me:
+                self._reader = None
+                self._lost_reader = True
+                self._tell()
+
+    def _after_pauses(self, at: int) -> int:
+        while at - self._first < len(self._items) and self._items[at - self._first] is None:
+            at += 1
+            self._was_read(at)
+        return at
+
+    def _append(self, item: Block | None) -> None:
+        self._items.append(item)
+        self._waiting += 0 if item is None else item.size
+        while self._waiting > WAITING_BYTES and self._reader is None and len(self._items) > 1:
+            self._drop_unread()
+        self._tell()
+
+    def _drop_unread(self) -> None:
+        """Make room: what was read goes with it, since a resumed stream has no holes that nobody tells of."""
+        while self._first <= self._read and self._items:
+            item = self._items.popleft()
+            if self._first == self._read:
+                self._waiting -= 0 if item is None else item.size
+                self.dropped += item is not None
+            self._first += 1
+        self._read = max(self._read, self._first)
+        self._kept = 0
+
+    def _was_read(self, up_to: int) -> None:
+        for position in range(self._read, up_to):
+            item = self._items[position - self._first]
+            size = 0 if item is None else item.size
+            self._waiting -= size
+            self._kept += size
+        self._read = max(self._read, up_to)
+        limit, most = (KEPT_BYTES, KEPT_EVENTS) if self.is_resumable else (0, 0)
+        while self._first < self._read and (self._kept > limit or self._read - self._first > most):
+            item = self._items.popleft()
+            self._kept -= 0 if item is None else item.size
+            self._first += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
