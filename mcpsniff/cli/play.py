@@ -196,9 +196,8 @@ class Performance:
         self._reel.begin()
         told = speed_words(speed)
         if speed != NO_WAITING:
-            told += (
-                ", as it was" if idle_us is None else f", pauses over {duration(idle_us)} cut to that (--idle-limit)"
-            )
+            limit = None if idle_us is None else duration(idle_us)
+            told += ", pauses as they were" if limit is None else f", pauses over {limit} cut to that (--idle-limit)"
         session = self._reel.session
         self._page.head(session.label, [*session.head(), Entry("played", "", told)])
         self._screen.flush()
