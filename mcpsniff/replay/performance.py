@@ -6,7 +6,7 @@ from there, so that errors do not add up.
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.replay import made_up, spelling
@@ -73,6 +73,7 @@ class Performance:
         self._asked: dict[int, Asked] = {}
         """By the number of the recorded request."""
         self._cancel: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._cancel_at = None if scene is None else _cancel_in(scene)
         self._expects = True
         self._dropped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done once nothing is expected from the client any more."""
@@ -84,6 +85,11 @@ class Performance:
         self.task = asyncio.get_running_loop().create_task(self._run())
         self.task.add_done_callback(self._over)
 
+    @property
+    def is_over(self) -> bool:
+        """True once it has come to its end, however that was."""
+        return self.task.done()
+
     async def wait(self) -> None:
         """Return when it has come to its end, however that was."""
         await asyncio.wait([self.task])
@@ -93,7 +99,7 @@ class Performance:
         if self._cancel.done():
             return
         self._cancel.set_result(asyncio.get_running_loop().time())
-        if self._recorded_cancel() is None and not self.is_answered:
+        if self._cancel_at is None and not self.is_answered:
             self.is_stopped = True
             self.session.stage.tally.stopped += 1
             self.task.cancel()
@@ -125,45 +131,39 @@ class Performance:
         lines = self.scene.lines
         last = max((at for at, line in enumerate(lines) if not line.is_of_client), default=-1)
         for at, line in enumerate(lines):
+            if self._is_skipped(at):
+                continue
             if line.is_of_client:
                 await self._await(line, is_last=at > last)
-            elif not self._is_skipped(at):
-                await self._perform(line)
+                continue
+            await self._approach(line)
+            if not self._is_skipped(at):
+                await self._deliver(line)
         await self._settle()
-
-    def _recorded_cancel(self) -> int | None:
-        """Where in the scene the client cancelled its request; None if it did not."""
-        lines = [] if self.scene is None else self.scene.lines
-        for at, line in enumerate(lines):
-            if line.is_of_client and line.message is not None and is_cancel(line.message):
-                return at
-        return None
 
     def _is_skipped(self, at: int) -> bool:
         """True for what was said before the recorded cancel, once the client has cancelled."""
-        cancel = self._recorded_cancel() if self._cancel.done() and not self._cancel.cancelled() else None
-        return cancel is not None and at < cancel
+        has_cancelled = self._cancel.done() and not self._cancel.cancelled()
+        return has_cancelled and self._cancel_at is not None and at < self._cancel_at
 
-    async def _perform(self, line: Line) -> None:
+    async def _approach(self, line: Line) -> None:
+        """Wait until the line is due."""
         if line.after is not None:
             await self._await_cue(line.after)
-        await self._until_due(line.gap_us)
+        seconds = self.session.stage.tempo.seconds(line.gap_us)
+        if seconds:
+            self._due += seconds
+            # A wait may end early by the clock's resolution, never late by more than the loop is busy.
+            while (left := self._base + self._due - self._now()) > 0 and await self._wait(left):
+                pass
+
+    async def _deliver(self, line: Line) -> None:
         if line.end is not None or line.close is not None:
             await self.port.end(line)
         elif line.message is not None:
             await self._speak(line, line.message)
         else:
             await self._say((line.text or "").encode(errors="surrogateescape"), line)
-
-    async def _until_due(self, gap_us: int) -> None:
-        seconds = self.session.stage.tempo.seconds(gap_us)
-        if not seconds:
-            return
-        loop = asyncio.get_running_loop()
-        self._due += seconds
-        # A sleep may end early by the clock's resolution, never late by more than the loop is busy.
-        while (left := self._base + self._due - loop.time()) > 0:
-            await asyncio.sleep(left)
 
     async def _speak(self, line: Line, message: Message) -> None:
         """Send a recorded message with the live ids in it."""
@@ -211,7 +211,7 @@ class Performance:
         message = line.message
         assert message is not None
         if is_cancel(message):
-            if not is_last:
+            if not is_last or not self.is_answered:
                 await self._await_cancel()
         elif is_answer(message) and message.link is not None:
             asked = self._asked.get(message.link.request)
@@ -242,17 +242,37 @@ class Performance:
         """Wait until the client has cued the scene after which this was said."""
         cued = self.session.cued(scene)
         if not cued.done() and self._expects:
-            await asyncio.wait(
-                [cued, self._dropped], timeout=self.session.stage.timeout, return_when=asyncio.FIRST_COMPLETED
-            )
+            await self._wait(self.session.stage.timeout, cued, self._dropped)
         if cued.done() and cued.result() > self._base + self._due:
             self._sync(cued.result())
 
     async def _within[T](self, future: "asyncio.Future[T]") -> T | None:
         """What the future gives, if it does so in time."""
-        await asyncio.wait([future], timeout=self.session.stage.timeout)
+        await self._wait(self.session.stage.timeout, future)
         return future.result() if future.done() and not future.cancelled() else None
+
+    async def _wait(self, seconds: float, *futures: "asyncio.Future[Any]") -> bool:
+        """Wait for one of these, or for the client to cancel, but not longer than that; False if it has cancelled."""
+        if self._cancel.done():
+            if futures:
+                await asyncio.wait(futures, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(seconds)
+            return True
+        await asyncio.wait({*futures, self._cancel}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return not self._cancel.done() or self._cancel.cancelled()
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def _sync(self, when: float) -> None:
         """Count the gaps from this moment on."""
         self._base, self._due = when, 0.0
+
+
+def _cancel_in(scene: Scene) -> int | None:
+    """Where in the scene the client cancelled its request; None if it did not."""
+    for at, line in enumerate(scene.lines):
+        if line.is_of_client and line.message is not None and is_cancel(line.message):
+            return at
+    return None

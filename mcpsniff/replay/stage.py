@@ -19,7 +19,7 @@ from mcpsniff.replay.normalise import Rules
 from mcpsniff.replay.performance import Asked, Outgoing, Performance, Port
 from mcpsniff.replay.script import Line, Scene, Script, is_cancel
 from mcpsniff.replay.spelling import Template
-from mcpsniff.replay.stand_in import stand_in
+from mcpsniff.replay.stand_in import is_probe, stand_in
 from mcpsniff.replay.tally import Tally
 from mcpsniff.replay.tempo import AT_ONCE, Tempo
 
@@ -205,14 +205,15 @@ class Session:
 
     def _missed(self, found: Miss | Scene, message: Message, port: Port) -> Performance:
         """Answer what was never recorded, or a handshake whose answer the capture lacks."""
-        made = stand_in(self.stage.matcher, message)
-        if made is None:
-            if not isinstance(found, Miss):
-                return self._begin(found, message, port, None)
-            return self._begin(None, message, port, made_up.miss_answer(found, self.stage.rules))
+        matcher = self.stage.matcher
+        made = stand_in(matcher, message)
+        if made is None and not isinstance(found, Miss):
+            return self._begin(found, message, port, None)
         if isinstance(found, Miss):
-            self.stage.matcher.forgive(found)
-        self.stage.tally.made_up += 1
+            if made is not None or is_probe(matcher, message):
+                matcher.forgive(found)
+                self.stage.tally.made_up += 1
+            made = made or made_up.miss_answer(found, self.stage.rules)
         return self._begin(None, message, port, made)
 
     def _begin(self, scene: Scene | None, live: Message | None, port: Port, made: bytes | None) -> Performance:

@@ -31,6 +31,17 @@ def lacks_handshake(matcher: Matcher) -> bool:
     return bool(scenes) and not answered and any(scene.answer is not None for scene in scenes)
 
 
+def is_probe(matcher: Matcher, asked: Message) -> bool:
+    """True if a modern client asks a legacy server whether it is a modern one.
+
+    That it knows no ``server/discover`` is what such a server would say, too; then the client goes on with
+    ``initialize`` (MCP 2026-07-28, versioning).
+    """
+    scenes = [scene for talk in matcher.talks for scene in talk.requests()]
+    methods = {scene.method for scene in scenes}
+    return asked.method == "server/discover" and "initialize" in methods and asked.method not in methods
+
+
 def stand_in(matcher: Matcher, asked: Message) -> bytes | None:
     """The answer to ``initialize`` that the capture lacks; None if it has one, or if something else is asked."""
     if asked.method != "initialize" or not lacks_handshake(matcher):
