@@ -39,10 +39,10 @@ def link_to(
     if where.url is None:
         return StdioLink(where.command, ear, variables=where.variables, folder=where.folder, tape=tape)
     looks_old = urlsplit(where.url).path.rstrip("/").rpartition("/")[2].lower() == "sse"
-    return _EitherLink(where.url, ear, where.headers, tape, timeout, sse_first=looks_old or prefers_sse)
+    return EitherLink(where.url, ear, where.headers, tape, timeout, sse_first=looks_old or prefers_sse)
 
 
-class _EitherLink:
+class EitherLink:
     """Streamable HTTP or HTTP+SSE, whichever the server speaks."""
 
     def __init__(
@@ -53,6 +53,10 @@ class _EitherLink:
         self._trial: _Trial | None = None
         self.link: HttpLink | SseLink | None = None
         """The link that is spoken over, once it is known."""
+        self.recorded_version: str | None = None
+        """See `HttpLink.recorded_version`."""
+        self.ends_session = True
+        """See `HttpLink.ends_session`."""
 
     @property
     def transport(self) -> str:
@@ -62,19 +66,21 @@ class _EitherLink:
     async def open(self) -> None:
         """Find out whether it is HTTP+SSE where that is likely; otherwise only make ready."""
         if self._sse_first:
-            link = self._old(min(self._timeout, 5.0))
+            old = self._old(min(self._timeout, 5.0))
             try:
-                await link.open()
+                await old.open()
             except UnreachableError:
-                await link.close()
-                if not link.wire.reached:
+                await old.close()
+                if not old.wire.reached:
                     raise
             else:
-                self.link = link
+                self.link = old
                 return
         self._trial = _Trial(self._ear)
-        self.link = HttpLink(self._url, self._trial, given=self._given, tape=self._tape, timeout=self._timeout)
-        await self.link.open()
+        link = HttpLink(self._url, self._trial, given=self._given, tape=self._tape, timeout=self._timeout)
+        link.recorded_version, link.ends_session = self.recorded_version, self.ends_session
+        self.link = link
+        await link.open()
 
     def _old(self, timeout: float) -> SseLink:
         return SseLink(self._url, self._ear, given=self._given, tape=self._tape, timeout=timeout)

@@ -17,8 +17,8 @@ from mcpsniff.replay.send_link import FRAME_LIMIT, Came, Ear, GoneError, NoTape,
 from mcpsniff.replay.send_link import read_messages as messages_of
 from mcpsniff.wire.ndjson import LineSplitter
 
-GRACE: Final = 5.0
-"""Seconds that a server has for ending by itself once its stdin was closed; then TERM, and a second later KILL."""
+GRACE: Final = 2.0
+"""Seconds that a server has to end once its stdin was closed, as in the SDKs; then TERM, and a second later KILL."""
 LAST_LINES: Final = 20
 """Lines of stderr that are kept."""
 _READ: Final = 1 << 16

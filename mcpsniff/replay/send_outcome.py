@@ -1,0 +1,157 @@
+"""What came of sending a recorded conversation again: for each of its requests, and for the conversation."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from mcpsniff.protocol.exchange import target_of
+from mcpsniff.protocol.message import Message
+from mcpsniff.replay.compare import Difference, compare_messages
+from mcpsniff.replay.normalise import Pairs, Rules
+from mcpsniff.replay.script import Scene, Talk
+
+SAME: Final = "same"
+DIFFERS: Final = "differs"
+NO_ANSWER: Final = "no-answer"
+LEFT_OUT: Final = "left-out"
+UNSENT: Final = "unsent"
+UNCOMPARED: Final = "uncompared"
+
+STATES: Final = {
+    SAME: "the same answer as recorded, as far as it counts",
+    DIFFERS: "another answer, or something else that the server said with it",
+    NO_ANSWER: "no answer where one was recorded: none in time, or the server refused the request or has gone",
+    LEFT_OUT: "a tool that is not declared read-only was not called",
+    UNSENT: "it could not be sent: what it needs is not there",
+    UNCOMPARED: "there is no recorded answer to compare with",
+}
+"""What may come of a request."""
+
+FAILED: Final = frozenset({DIFFERS, NO_ANSWER, UNSENT})
+"""States that make the run one with differences."""
+
+
+@dataclass(slots=True, eq=False)
+class Outcome:
+    """What came of one request."""
+
+    scene: Scene
+    state: str = UNCOMPARED
+    """A key of STATES."""
+    why: str = ""
+    """For what is neither `same` nor `differs`: why, in words. Captured text may be in it."""
+    differences: list[Difference] = field(default_factory=list)
+    """Of the answer."""
+    said: list[str] = field(default_factory=list)
+    """What else differs, in sentences with captured text in them."""
+    notes: list[str] = field(default_factory=list)
+    """What is worth a word and no difference."""
+    now_us: int | None = None
+    """Microseconds from the request to its answer, in the live run."""
+
+    @property
+    def n(self) -> int:
+        """The number of the recorded request."""
+        return 0 if self.scene.cue is None else self.scene.cue.n
+
+    @property
+    def title(self) -> str:
+        """Its method and what it is about; captured text."""
+        cue = self.scene.cue
+        target = None if cue is None else target_of(cue)
+        return f"{self.scene.method} {target}" if target else self.scene.method
+
+    @property
+    def then_us(self) -> int | None:
+        """The same in the recording."""
+        return None if self.scene.exchange is None else self.scene.exchange.latency_us
+
+    def differ(self, text: str) -> None:
+        """Note a difference that is none within an answer."""
+        self.said.append(text)
+        if self.state not in FAILED:
+            self.state = DIFFERS
+
+
+@dataclass(slots=True, eq=False)
+class TalkOutcome:
+    """What came of one conversation."""
+
+    talk: Talk
+    transport: str = ""
+    outcomes: list[Outcome] = field(default_factory=list)
+    """Of its requests, in the recorded order."""
+    said: list[str] = field(default_factory=list)
+    """Differences that belong to no request."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def differs(self) -> bool:
+        """True if anything is not as recorded."""
+        return bool(self.said) or any(outcome.state in FAILED for outcome in self.outcomes)
+
+
+class Judge:
+    """Compares what came with what was recorded, by the same rules and names for a whole run."""
+
+    def __init__(self, rules: Rules, pairs: Pairs | None = None) -> None:
+        self.rules = rules
+        self.pairs = pairs or Pairs()
+
+    def compare(self, recorded: Message, live: Message) -> list[Difference]:
+        """How a live message differs from the recorded one."""
+        return compare_messages(recorded, live, self.rules, self.pairs)
+
+    def answer(self, outcome: Outcome, recorded: Message, live: Message) -> None:
+        """Judge an answer."""
+        outcome.differences = self.compare(recorded, live)
+        if outcome.state not in FAILED:
+            outcome.state = DIFFERS if outcome.differences else SAME
+
+    def progress(self, outcome: Outcome, recorded: list[Message], live: list[Message]) -> None:
+        """Judge the progress that was told of a request."""
+        if len(recorded) != len(live):
+            outcome.differ(f"{len(live)} progress notifications came, {len(recorded)} were recorded")
+            return
+        for number, (one, other) in enumerate(zip(recorded, live, strict=True), 1):
+            if self.compare(one, other):
+                outcome.differ(f"progress notification {number} of {len(live)} says something else")
+
+    def notifications(self, outcome: TalkOutcome, recorded: Iterable[Message], live: Iterable[Message]) -> None:
+        """Judge what else the server told; the order does not count, for nothing settles it."""
+        there, here = _by_method(recorded), _by_method(live)
+        for method in sorted({*there, *here}):
+            self._of_method(outcome, method, there.get(method, []), here.get(method, []))
+
+    def _of_method(self, outcome: TalkOutcome, method: str, there: list[Message], here: list[Message]) -> None:
+        left = list(here)
+        unmet = 0
+        for message in there:
+            match = next((at for at, one in enumerate(left[:LOOKED_AT]) if not self._differs(message, one)), None)
+            if match is None:
+                unmet += 1
+            else:
+                left.pop(match)
+        both = min(unmet, len(left))
+        if both:
+            outcome.said.append(f"{method}: {both} of {len(there)} say something else")
+        if unmet > both:
+            outcome.said.append(f"{method}: {unmet - both} of {len(there)} did not come")
+        if len(left) > both:
+            outcome.said.append(
+                f"{method}: {len(left) - both} came that {'was' if len(left) - both == 1 else 'were'} not recorded"
+            )
+
+    def _differs(self, recorded: Message, live: Message) -> bool:
+        return bool(compare_messages(recorded, live, self.rules))
+
+
+LOOKED_AT: Final = 200
+"""Live notifications of one method among which that like a recorded one is looked for."""
+
+
+def _by_method(messages: Iterable[Message]) -> dict[str, list[Message]]:
+    found: dict[str, list[Message]] = {}
+    for message in messages:
+        found.setdefault(message.method or "", []).append(message)
+    return found
