@@ -56,7 +56,7 @@ def serve(**options: Any) -> int:
     compared = rules_of(None, options["ignored"])
     opened = open_to_replay(options)
     script = read_script(opened, with_bytes=options["raw"])
-    talks = talks_of(script, options["server"])
+    talks = talks_of(script, options["server"], over_http=options["serve"] != "stdio")
     stage = Stage(
         script,
         Matcher(talks, rules),
@@ -99,8 +99,11 @@ def open_to_replay(options: dict[str, Any]) -> Capture:
     return open_capture(found.path)
 
 
-def talks_of(script: Script, server: str | None) -> list[Talk]:
-    """The conversations with one server. Raises UsageError where it is not clear with which, CaptureError for none."""
+def talks_of(script: Script, server: str | None, *, over_http: bool = False) -> list[Talk]:
+    """The conversations with one server; there need be none if HTTP exchanges without messages can be served.
+
+    Raises UsageError where it is not clear which server is meant, CaptureError where there is nothing.
+    """
     talks = script.talks
     if server is not None:
         talks = [talk for talk in talks if server in talk.server]
@@ -110,7 +113,7 @@ def talks_of(script: Script, server: str | None) -> list[Talk]:
     several = list(dict.fromkeys(talk.server for talk in talks))
     if len(several) > 1:
         raise UsageError(f"the capture has several servers: {', '.join(several)}; choose one with --server")
-    if not any(scene.is_request for talk in talks for scene in talk.scenes):
+    if not any(scene.is_request for talk in talks for scene in talk.scenes) and not (over_http and script.webs):
         raise CaptureError(f"there is nothing to replay in {shown(script.path)}: no client has asked for anything")
     return talks
 

@@ -11,8 +11,7 @@ from mcpsniff.protocol.exchange import target_of
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.reading import NOT_JSON, is_strict
 from mcpsniff.replay.compare import ABSENT, Difference, compare
-from mcpsniff.replay.match import Miss, canonical
-from mcpsniff.replay.normalise import Rules
+from mcpsniff.replay.match import Miss, Rules, canonical, counted_params
 from mcpsniff.replay.normalise_paths import path_text
 from mcpsniff.replay.script import Scene
 
@@ -54,11 +53,11 @@ def _json(value: object) -> bytes:
 
 
 def differences(miss: Miss, rules: Rules) -> list[Difference]:
-    """How a request that was not recorded differs from the nearest that was; empty if there is none."""
+    """How a request that was not recorded differs, by the rules of matching, from the nearest; empty without one."""
     if miss.nearest is None or miss.nearest.cue is None:
         return []
-    recorded, asked = miss.nearest.cue.body, miss.asked.body
-    return compare(recorded.get("params", ABSENT), asked.get("params", ABSENT), rules, at=("params",))
+    recorded, asked = (counted_params(one.body.get("params"), rules) for one in (miss.nearest.cue, miss.asked))
+    return compare(recorded, asked, at=("params",))
 
 
 def miss_text(miss: Miss, found: list[Difference]) -> str:

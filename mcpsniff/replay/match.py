@@ -13,7 +13,7 @@ person answers may differ.
 
 Equal requests get the recorded answers one after the other, and then the last one again. Each client's session walks
 through one recorded conversation, in the order in which they were opened, and looks into the others only for what its
-own does not have.
+own does not have. Over HTTP in 2026-07-28 there are no sessions: in a sequence all clients walk through it together.
 """
 
 import json
@@ -28,6 +28,7 @@ from mcpsniff.errors import UsageError
 from mcpsniff.protocol.exchange import target_of
 from mcpsniff.protocol.message import NOTIFICATION, Message
 from mcpsniff.protocol.revisions import METHODS
+from mcpsniff.protocol.talk import MODERN
 from mcpsniff.replay.script import Scene, Talk
 
 EXACT: Final = "exact"
@@ -104,13 +105,9 @@ def request_keys(method: str, params: Any, rules: Rules = DEFAULT_RULES) -> list
         return [(method, b"")]
     if rules.way == METHOD:
         return [(method, _target(method, params)), (method, b"")]
-    if params is None:
-        params = {}
-    if not isinstance(params, dict):
-        return [(method, _kept(params))]
-    counted = {name: value for name, value in params.items() if name != "_meta"}
-    for path in rules.ignore:
-        counted = _without(counted, path)
+    counted = counted_params(params, rules)
+    if not isinstance(counted, dict):
+        return [(method, _kept(counted))]
     keys = [(method, _kept(counted))]
     if _CURSOR in counted:
         keys.append((method, _kept({**counted, _CURSOR: None}) + b" at any page"))
@@ -118,6 +115,16 @@ def request_keys(method: str, params: Any, rules: Rules = DEFAULT_RULES) -> list
         without = {name: value for name, value in counted.items() if name != "inputResponses"}
         keys.append((method, _kept(without) + b" with any input"))
     return keys
+
+
+def counted_params(params: Any, rules: Rules = DEFAULT_RULES) -> Any:
+    """What counts of the params of a request; params of none are empty ones."""
+    if not isinstance(params, dict):
+        return {} if params is None else params
+    counted = {name: value for name, value in params.items() if name != "_meta"}
+    for path in rules.ignore:
+        counted = _without(counted, path)
+    return counted
 
 
 def _kept(value: Any) -> bytes:
@@ -170,11 +177,19 @@ class Matcher:
         self._kept = 0
         self._leaves: dict[Scene, set[bytes]] = {}
         self._bound: set[int] = set()
+        self._given: dict[int, set[Scene]] = {
+            at: set() for at, talk in enumerate(talks) if rules.way == SEQUENCE and talk.kind == MODERN
+        }
+        """By conversation that all clients share: what was given of it."""
         self._index = [_Index(talk, rules) for talk in self.talks]
 
     def begin(self) -> "Walk":
         """A client has come: what it says is looked up by the walk."""
         return Walk(self)
+
+    def given(self, at: int) -> set[Scene] | None:
+        """What was given of a conversation that all clients go through together; None for any other."""
+        return self._given.get(at)
 
     def miss(self, miss: Miss) -> None:
         """Remember that something was asked that was never recorded."""
@@ -327,11 +342,17 @@ class Walk:
             found = self._matcher.look(self._at, wanted) or found
         scene = self._new(found, wanted) or found[2][-1]
         self._given.add(scene)
+        shared = self._matcher.given(found[0])
+        if shared is not None:
+            shared.add(scene)
         return scene
 
     def _new(self, found: tuple[int, Key, list[Scene]], wanted: Wanted) -> Scene | None:
         """The first of these scenes that was not given yet."""
         number, key, scenes = found
+        shared = self._matcher.given(number)
+        if shared is not None:
+            return self._new_to_all(shared, scenes)
         start = self._positions.get((number, key), 0) if wanted.where is None else 0
         for position in range(start, len(scenes)):
             if scenes[position] not in self._given:
@@ -339,3 +360,9 @@ class Walk:
                     self._positions[number, key] = position
                 return scenes[position]
         return None
+
+    def _new_to_all(self, given: set[Scene], scenes: list[Scene]) -> Scene | None:
+        """The first of these scenes that no client was given; when none is left, a client without any begins again."""
+        if given.issuperset(scenes) and self._given.isdisjoint(scenes):
+            given.difference_update(scenes)
+        return next((scene for scene in scenes if scene not in given), None)

@@ -46,7 +46,7 @@ def report(stage: Stage) -> dict[str, Any]:
 
 
 def _miss(miss: Miss, stage: Stage) -> dict[str, Any]:
-    found = made_up.differences(miss, stage.rules)
+    found = made_up.differences(miss, stage.matcher.rules)
     line = _message(miss.asked)
     del line["n"]
     line["text"] = made_up.miss_text(miss, found)

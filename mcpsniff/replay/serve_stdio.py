@@ -91,6 +91,7 @@ class _Shell:
     async def _play_out(self) -> None:
         """The client has closed our input: finish what has begun, and say goodbye as the recorded server did."""
         await self._session.done()
+        await asyncio.gather(*(task for task in self._tasks if task is not asyncio.current_task()))
         farewell = self._session.farewell(self._port)
         if farewell is not None:
             await farewell.wait()

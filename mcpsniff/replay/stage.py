@@ -213,7 +213,7 @@ class Session:
             if made is not None or is_probe(matcher, message):
                 matcher.forgive(found)
                 self.stage.tally.made_up += 1
-            made = made or made_up.miss_answer(found, self.stage.rules)
+            made = made or made_up.miss_answer(found, matcher.rules)
         return self._begin(None, message, port, made)
 
     def _begin(self, scene: Scene | None, live: Message | None, port: Port, made: bytes | None) -> Performance:
