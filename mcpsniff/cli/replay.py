@@ -67,7 +67,7 @@ SEND_ONLY = ("update", "headers", "variables", "allow_writes", "normalise", "no_
 @click.option("--no-normalise", is_flag=True, help="With --to: every difference counts.")
 @click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
 @click.pass_context
-def command(ctx: click.Context, **options: Any) -> int:
+def command(ctx: click.Context, /, **options: Any) -> int:
     """Play a capture again: as its server (--serve), or as its client (--to)."""
     target = target_of(ctx, options["url"])
     chosen = [bool(options["serve"]), target is not None, options["as_recorded"]]
