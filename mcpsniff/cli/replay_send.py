@@ -56,7 +56,7 @@ def send(target: Target | None, **options: Any) -> int:
     run = Run(script, where, rules, way, allow_writes=options["allow_writes"], talks=talks)
     for lack in script.lacks:
         note(shown(lack.text))
-    _say_masked(run)
+    say_masked(run)
     _hold(run, options)
     return DIFFERENT if run.differs else 0
 
@@ -148,7 +148,7 @@ def _agree(question: str, *, is_agreed: bool) -> None:
         raise click.Abort
 
 
-def _say_masked(run: "Run") -> None:
+def say_masked(run: "Run") -> None:
     """Name the credentials that the recorded client sent, and that are not sent unless they are given."""
     from mcpsniff.replay.send_headers import masked_headers
 

@@ -76,7 +76,7 @@ async def send_again(run: Run, tape: MakeTape, told: Callable[[TalkOutcome], Non
             link = link_to(
                 run.where, sender.hearing, timeout=run.way.timeout, tape=tape(talk), prefers_sse=talk.kind == LEGACY
             )
-            _prepare(link, talk)
+            prepare(link, talk)
             return await sender.run(link)
 
     for at, talk in enumerate(run.talks):
@@ -93,7 +93,7 @@ async def send_again(run: Run, tape: MakeTape, told: Callable[[TalkOutcome], Non
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _prepare(link: Link, talk: Talk) -> None:
+def prepare(link: Link, talk: Talk) -> None:
     """Tell a link over HTTP what the recorded client did about its session."""
     if not isinstance(link, EitherLink | HttpLink):
         return
@@ -104,4 +104,4 @@ def _prepare(link: Link, talk: Talk) -> None:
         link.ends_session = any(web.http.method == "DELETE" for web in talk.webs)
 
 
-__all__ = ["Run", "UnreachableError", "send_again", "talks_of"]
+__all__ = ["Run", "UnreachableError", "prepare", "send_again", "talks_of"]

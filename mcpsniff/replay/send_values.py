@@ -43,8 +43,8 @@ class Values:
 
     def learn(self, method: str, recorded: Message, live: Message) -> None:
         """Two answers to the same request have come: note what the live one has in the place of the recorded."""
-        there = dict(_given(method, recorded.result))
-        here = dict(_given(method, live.result))
+        there = dict(given(method, recorded.result))
+        here = dict(given(method, live.result))
         for place, value in there.items():
             key = (place[0], value)
             if key not in self._live or self._live[key] is None:
@@ -53,7 +53,7 @@ class Values:
 
     def lose(self, method: str, recorded: Message) -> None:
         """There is no live answer to a request whose recorded answer has given something."""
-        for place, value in _given(method, recorded.result):
+        for place, value in given(method, recorded.result):
             self._live.setdefault((place[0], value), None)
 
     def _learn_inputs(self, recorded: Any, live: Any) -> None:
@@ -102,7 +102,7 @@ _TASK: Final[_Kind] = ("task", "")
 _STATE: Final[_Kind] = ("state", "")
 
 
-def _given(method: str, result: Mapping[str, Any]) -> Iterator[tuple[tuple[_Kind, int], str]]:
+def given(method: str, result: Mapping[str, Any]) -> Iterator[tuple[tuple[_Kind, int], str]]:
     """What an answer gives that a client may hand back, with its place."""
     task = result.get("task")
     candidates: list[tuple[tuple[_Kind, int], Any]] = [
