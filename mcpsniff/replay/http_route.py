@@ -21,7 +21,7 @@ from mcpsniff.protocol.http import LEGACY_STREAM as LEGACY_STREAM_KIND
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.protocol.param_headers import PREFIX, decoded
 from mcpsniff.protocol.revisions import LEGACY as LEGACY_REVISIONS
-from mcpsniff.protocol.revisions import is_published
+from mcpsniff.protocol.revisions import PROTOCOL_VERSION_KEY, is_published
 from mcpsniff.protocol.talk import BARE, LEGACY, MODERN, SESSION
 from mcpsniff.proxy.address import is_loopback
 from mcpsniff.replay.script import Scene, Web
@@ -36,6 +36,8 @@ ENDPOINT: Final = "<endpoint>"
 
 STREAMABLE: Final = (BARE, SESSION, MODERN)
 """The kinds of talk that are held over Streamable HTTP."""
+
+DISCOVER: Final = "server/discover"
 
 NONE: Final = ""
 KNOWN: Final = "known"
@@ -60,7 +62,7 @@ class Route(NamedTuple):
     """What MCP-Protocol-Version says: ``legacy``, ``modern``, ``unknown``, or NONE."""
     resumes: bool = False
     is_foreign: bool = False
-    """True if a page from elsewhere sends it."""
+    """True if a page from elsewhere sends it, or if it names a host that is not this machine, where the server is."""
     mirrored: tuple[str, ...] = ()
     """For a request of 2026-07-28: which headers that repeat the message are there, and whether they agree with it."""
 
@@ -168,13 +170,17 @@ class Recorded:
         return found._replace(mirrored=mirrored(request.get, scene.cue, mirror_headers(request.headers)))
 
     def chooses(self, message: Message, live: Route) -> Callable[[Scene], bool]:
-        """Which scenes a message with this route is to cue: a refusal of the like of it first, no other refusal."""
+        """Which scenes a message with this route is to cue: a refusal of the like of it first, no other refusal.
+
+        What was asked in 2026-07-28 is not answered to an earlier revision, nor the other way round.
+        """
         was_refused = self.was_refused(message, live)
+        is_modern = is_modern_message(message, live.version)
 
         def is_meant(scene: Scene) -> bool:
             if scene.is_refused or was_refused:
                 return self.of(scene) == live
-            return True
+            return is_modern == (scene.talk.kind == MODERN or scene.talk.is_modern)
 
         return is_meant
 
@@ -198,10 +204,23 @@ def mirror_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in headers if name.lower().startswith(PREFIX)]
 
 
+def is_modern_message(message: Message, version: str) -> bool:
+    """True for a message of 2026-07-28, which needs no session."""
+    return version == "modern" or PROTOCOL_VERSION_KEY in message.meta or message.method == DISCOVER
+
+
+def names_loopback(host: str) -> bool:
+    """True if a Host header, or an authority, names this machine."""
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    return is_loopback(name.strip("[]"))
+
+
 def _route_of(web: Web, given: set[str | None], ended: set[str]) -> Route:
-    session = web.http.session_id
+    session, host = web.http.session_id, web.http.asks("host")
     state = NONE if session is None else ENDED if session in ended else KNOWN if session in given else UNKNOWN
-    return route(web.http.asks, state)
+    found = route(web.http.asks, state)
+    at_home = host is None or names_loopback(host) or not names_loopback(web.http.authority.rpartition("/")[2])
+    return found if at_home else found._replace(is_foreign=True)
 
 
 def bare_path(path: str) -> str:
