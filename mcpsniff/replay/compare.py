@@ -156,6 +156,8 @@ class _Walk:
         self._same = Same()
         self._aligner = Aligner(Forms(rules), self._same)
         self._stack: list[_Work] = []
+        self._kept: list[Any] = []
+        """What was read from texts: what has a form must stay alive."""
 
     def run(self, recorded: Any, live: Any, at: Path) -> list[Difference]:
         found: list[Difference] = []
@@ -208,6 +210,7 @@ class _Walk:
         if one == other:
             return
         if place.step == "text" and (values := self._embedded(one, other)) is not None:
+            self._kept.append(values)
             self._stack.append((*values, place))
         elif not self._rules.same_text(one, other, place.path, self._pairs):
             self._say(CHANGED, one, other, place)

@@ -158,7 +158,9 @@ class Forms:
         if isinstance(value, str):
             return hash(("text", self._rules.text_form(value)))
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-            return hash((type(value), self._rules.number_form(value)))
+            form = self._rules.number_form(value)
+            # Python hashes some numbers alike, such as -1 and -2.
+            return hash((type(value), f"{form:x}" if isinstance(form, int) else form))
         return hash((type(value), value)) if value.__hash__ is not None else hash(type(value))
 
 

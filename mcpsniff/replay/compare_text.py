@@ -146,8 +146,8 @@ def _cut_path(text: str, limit: int) -> str:
     return text if len(text) <= limit else "…" + text[1 - limit :]
 
 
-def as_dict(difference: Difference) -> dict[str, Any]:
-    """A difference for programs: ``path``, ``kind``, and the values.
+def as_dict(difference: Difference, names: tuple[str, str] = ("recorded", "live")) -> dict[str, Any]:
+    """A difference for programs: ``path``, ``kind``, and the values under ``names``.
 
     ``recorded`` and ``live`` are there where there is a value and it is short; of a longer one, and of one that is no
     plain JSON, there is ``recorded_cut`` or ``live_cut``, the beginning of its text. ``live_path`` is there where the
@@ -155,8 +155,8 @@ def as_dict(difference: Difference) -> dict[str, Any]:
     """
     found: dict[str, Any] = {"path": path_text(difference.path), "kind": difference.kind}
     if difference.live_path != difference.path:
-        found["live_path"] = path_text(difference.live_path)
-    for name, value in (("recorded", difference.recorded), ("live", difference.live)):
+        found[f"{names[1]}_path"] = path_text(difference.live_path)
+    for name, value in zip(names, (difference.recorded, difference.live), strict=True):
         if value is not ABSENT:
             found |= plain_value(name, value)
     return found
