@@ -22,10 +22,11 @@ from mcpsniff.replay.play_page import PlayPage
 from mcpsniff.replay.play_player import BOUND, STOPPED, Player
 from mcpsniff.replay.play_reel import Item, Reel
 from mcpsniff.replay.play_terminal import Ended, Terminal
-from mcpsniff.replay.play_total import last_moment
+from mcpsniff.replay.play_total import Until, last_moment
 from mcpsniff.transcript.closing import closing_lines
 from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.payload import Style
+from mcpsniff.transcript.session import Session
 from mcpsniff.transcript.units import count, duration, moment
 
 IDLE: Final = "2"
@@ -89,9 +90,13 @@ def command(
     end = read_bound(last, opened.header.started, "--to")
     check_order(begin, end)
     now_us = running_for(opened)
-    session = session_of(opened, now_us, only)
-    whole = session.whole
-    total = whole.last_t if whole is not None else None if capture == "-" else last_moment(opened.parts[-1].path)
+    total = None if capture == "-" else last_moment(opened.parts[-1].path)
+    if only is None and now_us is not None and total is not None:
+        session = Session(Until(opened, total), now_us=now_us)
+    else:
+        session = session_of(opened, now_us, only)
+    if (whole := session.whole) is not None:
+        total = whole.last_t
     reel = Reel(session, now_us=now_us)
     performance = Performance(reel, style_of(payload), total, has_stdin=capture != "-")
     try:
@@ -162,7 +167,7 @@ class Performance:
         """Print a row, or what was found later; before the first one, how many were ``passed_over``."""
         width = self._screen.width
         if self._page.width != max(width, 20):
-            self._page = PlayPage(self._screen.print, width, self._style)
+            self._page = PlayPage(self._screen.print, width, self._style, self._page)
         if passed_over:
             self._page.remark(f"… {count(passed_over, 'earlier row')} passed over (--from)")
         self._page.item(item)
@@ -183,7 +188,8 @@ class Performance:
             return self._terminal.wait(seconds)
         if self._screen.is_closed:
             raise BrokenPipeError
-        time.sleep(seconds)
+        if seconds > 0:
+            time.sleep(seconds)
         return []
 
     def _clear(self) -> None:
@@ -222,7 +228,7 @@ class Performance:
         if text := self._reel.ending:
             page.end(text)
         if self._reel.is_running:
-            page.remark("this is what was recorded until now; mcpsniff tail shows what comes")
+            page.remark("this is what had been recorded when playing began; mcpsniff tail shows what comes")
         if not player.passed_over:
             for line in closing_lines(self._reel.summary, page.width):
                 self._screen.print(line)

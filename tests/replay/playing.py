@@ -41,6 +41,8 @@ while True:
     os.tcsetpgrp(0, child)
     os.killpg(child, signal.SIGCONT)
 """
+PENDIN = 0x20000000 if sys.platform == "darwin" else 0
+"""Which macOS sets by itself when lines are read again."""
 
 
 class Playing(Tail):
@@ -75,7 +77,9 @@ class Playing(Tail):
 
     @property
     def is_as_before(self) -> bool:
-        return termios.tcgetattr(self.terminal) == self.before
+        now, before = [*termios.tcgetattr(self.terminal)], [*self.before]
+        now[3], before[3] = now[3] & ~PENDIN, before[3] & ~PENDIN
+        return now == before
 
     @property
     def has_keys(self) -> bool:

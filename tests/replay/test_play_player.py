@@ -18,7 +18,7 @@ from mcpsniff.replay.play_keys import FASTER, FINDING, HELP, PAUSE, QUIT, SLOWER
 from mcpsniff.replay.play_page import PlayPage
 from mcpsniff.replay.play_player import BOUND, END, STOPPED, Player
 from mcpsniff.replay.play_reel import Item, Reel
-from mcpsniff.replay.play_total import TAIL, last_moment
+from mcpsniff.replay.play_total import TAIL, Until, last_moment
 from mcpsniff.transcript.closing import closing_lines
 from mcpsniff.transcript.filter import FilteredSession, compile_filter
 from mcpsniff.transcript.session import Session
@@ -396,6 +396,22 @@ def rendered(source: Capture, expression: str = "", width: int = WIDTH) -> str:
     return "".join(out)
 
 
+def test_a_finding_whose_row_was_passed_over_names_it() -> None:
+    records = [*OPENS, *HELLO, call(1, 2), said(200, 0, method="notifications/cancelled", params={"requestId": 2})]
+    reel = Reel(Session(capture(records)))
+    player = Player(reel.items(), Timeline(NO_WAITING, None, now=0.0), Bound(t=30 * S))
+    out: list[str] = []
+    page = PlayPage(plain(out.append))
+    while not player.over:
+        if (item := player.poll(0.0)) is not None:
+            page.item(item)
+            page = PlayPage(plain(out.append), 80, before=page)
+    assert out[0].startswith(" 1:01.000")
+    assert "about #" in out[0]
+    assert "request-slow" in out[1]
+    assert sum("about #" in one for one in out) == 1
+
+
 @pytest.mark.parametrize("name", samples.NAMES)
 def test_all_of_it_is_what_show_shows(name: str) -> None:
     path = str(samples.FOLDER / f"{name}.mcpcap")
@@ -433,6 +449,12 @@ def test_the_end_is_read_from_the_end(tmp_path: Path, change: Callable[[bytes], 
     path = save(tmp_path, "a.mcpcap", TALK)
     path.write_bytes(change(path.read_bytes()))
     assert last_moment(str(path)) == t
+
+
+def test_what_is_recorded_later_is_left_out(tmp_path: Path) -> None:
+    path = save(tmp_path, "a.mcpcap", TALK)
+    opened = open_capture(str(path))
+    assert [one.t for one in Until(opened, 13 * S).records()] == [one.t for one in TALK if one.t <= 13 * S]
 
 
 def test_no_end_is_told_of_what_is_no_file(tmp_path: Path) -> None:

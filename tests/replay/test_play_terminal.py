@@ -220,11 +220,18 @@ def test_no_colour_where_none_is_wanted(path: str) -> None:
 def test_a_session_that_still_runs_is_played_to_its_present_end(tmp_path: Path) -> None:
     with Growing(tmp_path / NAME, started=now_rfc3339(ago=60)) as capture:
         capture.begin(call(0, 1, "slow"), answer(1, 1), call(2, 2, "open"))
-        with Playing(str(tmp_path / NAME), "--idle-limit", "0.01") as playing:
+        with Playing(str(tmp_path / NAME), "--idle-limit", "none") as playing:
+            playing.until(b" / 2.0")
+            playing.press(b" ")
+            playing.until(PAUSED)
+            capture.append(call(3, 3, "later"))
+            playing.press(b"." * 20)
             assert playing.end() == 0
             shown = playing.shown.shown
+    assert "tools/call open" in shown
+    assert "later" not in shown
     assert "the session is still running" in shown
-    assert "what was recorded until now" in shown
+    assert "what had been recorded when playing began" in shown
 
 
 def test_a_terminal_that_goes_away_ends_it(path: str) -> None:
