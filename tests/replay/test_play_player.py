@@ -10,10 +10,13 @@ import pytest
 
 from mcpsniff.capture.reader import Capture, open_capture, open_stream
 from mcpsniff.capture.records import Record
+from mcpsniff.checks import Finding
+from mcpsniff.decoder import Decoder
 from mcpsniff.replay.play import STANDSTILL, SteadyClock, play
 from mcpsniff.replay.play_bounds import Bound
 from mcpsniff.replay.play_clock import NO_WAITING, Timeline
 from mcpsniff.replay.play_foot import foot
+from mcpsniff.replay.play_going import Open
 from mcpsniff.replay.play_keys import FASTER, FINDING, HELP, PAUSE, QUIT, SLOWER, STEP
 from mcpsniff.replay.play_page import PlayPage
 from mcpsniff.replay.play_player import BOUND, END, STOPPED, Player
@@ -21,6 +24,7 @@ from mcpsniff.replay.play_reel import Item, Reel
 from mcpsniff.replay.play_total import TAIL, Until, last_moment
 from mcpsniff.transcript.closing import closing_lines
 from mcpsniff.transcript.filter import FilteredSession, compile_filter
+from mcpsniff.transcript.live.foot import Going, OpenRequests, Waiting
 from mcpsniff.transcript.session import Session
 from mcpsniff.transcript.terminal import plain
 from mcpsniff.transcript.text import WIDTH
@@ -313,6 +317,28 @@ def test_what_ended_is_forgotten() -> None:
             pass
         shown.reel.open.clear(shown.player.latest_t)
         assert len(shown.reel.open._requests) < 200
+
+
+@pytest.mark.parametrize("name", samples.NAMES)
+def test_what_was_open_is_what_a_live_view_had_at_its_foot(name: str) -> None:
+    """Known at the end of each moment then, and asked for now that all is decoded."""
+    source = open_capture(str(samples.FOLDER / f"{name}.mcpcap"))
+    decoder, live, later = Decoder(source.header), OpenRequests(), Open()
+    moments: dict[int, tuple[int, set[int]]] = {}
+    shown = 0
+    for record in source.records():
+        events = decoder.feed(record)
+        live.feed(events, events)
+        later.feed(events)
+        shown = max([shown, *(event.n for event in events if not isinstance(event, Finding))])
+        moments[record.t] = shown, {number(one) for one in live.waiting(record.t)}
+    assert any(was for _, was in moments.values()) or name == "noise"
+    for t, (shown, was) in moments.items():
+        assert {number(one) for one in later.at(t, shown)} == was, t
+
+
+def number(one: Going) -> int:
+    return one.exchange.request if isinstance(one, Waiting) else one.event.n
 
 
 class Stage:
