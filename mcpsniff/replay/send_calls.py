@@ -16,12 +16,15 @@ class Call:
     outcome: Outcome
     key: IdKey | None
     """Its live id; None if it has none that an answer could name."""
+    id: str
+    """Its live id as it is spelt."""
     token: IdKey | None
     """The progress token that it offers."""
+    sent: Sent
+    """The text that carries it."""
     sent_at: int
     """When it was sent, as `mcpsniff.replay.send_link.now_us` has it."""
-    sent: Sent | None = None
-    alive_at: int = 0
+    alive_at: int
     """The last sign of life: the sending, or its latest progress."""
     answer: Came | None = None
     refusal: Refusal | None = None

@@ -1,6 +1,7 @@
 """What a live server says to a client that goes through a recording: each thing to where it belongs."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -30,6 +31,8 @@ class Hearing:
         self.questions = Questions(questions_of(talk))
         self.notices: list[Message] = []
         """What the server told without having been asked, progress aside."""
+        self.told: Counter[tuple[str, str]] = Counter()
+        """How many of each kind."""
         self.strays: list[Message] = []
         """Answers to nothing that was asked, and what is no message at all."""
         self.refused_others: list[Refusal] = []
@@ -58,6 +61,7 @@ class Hearing:
                 call.alive_at = came.t
             elif len(self.notices) < MOST_KEPT:
                 self.notices.append(message)
+                self.told[kind_of(message)] += 1
         elif len(self.strays) < MOST_KEPT:
             self.strays.append(message)
         self._news.set()
@@ -137,3 +141,8 @@ class Hearing:
                 await asyncio.wait_for(self._news.wait(), left)
         if not is_there():
             self._failed_to_come.add(what)
+
+
+def kind_of(message: Message) -> tuple[str, str]:
+    """What a notification is, and which resource it is about."""
+    return message.method or "", str(message.params.get("uri", ""))

@@ -54,10 +54,13 @@ class HttpLink:
         """The status with which the server answered when it was asked for its own stream; None: it was not."""
         self.ends_session = True
         """Whether `close` is to end the session (DELETE), as far as there is one."""
+        self.was_streamable = True
+        """False for what was recorded over HTTP+SSE, whose header fields say nothing of streams, sessions, versions."""
         self.is_over = False
         self._open: dict[IdKey, Sent] = {}
         self._opening: set[IdKey] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._posts: dict[Sent, asyncio.Task[None]] = {}
 
     async def open(self) -> None:
         """Make ready; the first request reaches the server, or does not."""
@@ -76,7 +79,8 @@ class HttpLink:
         self._open |= dict.fromkeys(keys, sent)
         if sent.is_opening:
             self._opening |= keys
-        task = self._start(self._post(sent, written, begun))
+        task = self._posts[sent] = self._start(self._post(sent, written, begun))
+        task.add_done_callback(lambda _: self._posts.pop(sent, None))
         await first_of(written if keys else begun, task, self._timeout)
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
             raise error
@@ -86,6 +90,14 @@ class HttpLink:
         answered = asyncio.Event()
         task = self._start(self._own_stream(answered))
         await first_of(answered, task, min(self._timeout, AT_ONCE))
+
+    async def drop(self, sent: Sent) -> bool:
+        """Close the response to a text, by which 2026-07-28 cancels its request (transports, cancellation)."""
+        task = self._posts.get(sent)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        return True
 
     async def close(self) -> None:
         """End the session if there is one, and close all connections."""
@@ -102,16 +114,18 @@ class HttpLink:
 
     def headers(self, sent: Sent) -> Headers:
         """The header fields for a text: as recorded, with what belongs to the live session in their place."""
-        recorded = None if sent.headers is None else recorded_headers(sent.headers)
-        headers = standard_headers(sent.messages) if recorded is None else recorded
+        recorded = sent.headers if self.was_streamable else None
+        headers = standard_headers(sent.messages) if recorded is None else recorded_headers(recorded)
+        if recorded is None and sent.headers is not None:
+            headers = merged(recorded_headers(sent.headers), headers)
         if sent.params:
             headers = merged(headers, dict(sent.params))
         is_modern = any(PROTOCOL_VERSION_KEY in message.meta for message in sent.messages)
         if is_modern or sent.is_opening:
             return headers
-        if self.session_id is not None and (sent.headers is None or has(sent.headers, SESSION_HEADER)):
+        if self.session_id is not None and (recorded is None or has(recorded, SESSION_HEADER)):
             headers = merged(headers, {"Mcp-Session-Id": self.session_id})
-        if self.version is not None and self._names_version(sent.headers):
+        if self.version is not None and self._names_version(recorded):
             headers = merged(headers, {"MCP-Protocol-Version": self.version})
         return headers
 

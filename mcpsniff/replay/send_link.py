@@ -119,6 +119,9 @@ class Link(Protocol):
     async def listen(self) -> None:
         """Open the stream for what the server says unasked, where the transport has one of its own."""
 
+    async def drop(self, sent: Sent) -> bool:
+        """Take no more of the response to a text, if the transport has one for each; False if it has not."""
+
     async def close(self) -> None:
         """Leave as a client does, and leave nothing behind."""
 

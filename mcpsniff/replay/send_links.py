@@ -57,6 +57,8 @@ class EitherLink:
         """See `HttpLink.recorded_version`."""
         self.ends_session = True
         """See `HttpLink.ends_session`."""
+        self.was_streamable = True
+        """See `HttpLink.was_streamable`."""
 
     @property
     def transport(self) -> str:
@@ -79,6 +81,7 @@ class EitherLink:
         self._trial = _Trial(self._ear)
         link = HttpLink(self._url, self._trial, given=self._given, tape=self._tape, timeout=self._timeout)
         link.recorded_version, link.ends_session = self.recorded_version, self.ends_session
+        link.was_streamable = self.was_streamable
         self.link = link
         await link.open()
 
@@ -118,6 +121,10 @@ class EitherLink:
         """See `Link.listen`."""
         if self.link is not None:
             await self.link.listen()
+
+    async def drop(self, sent: Sent) -> bool:
+        """See `Link.drop`."""
+        return self.link is not None and await self.link.drop(sent)
 
     async def close(self) -> None:
         """See `Link.close`."""

@@ -1,6 +1,6 @@
 """What came of sending a recorded conversation again: for each of its requests, and for the conversation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -117,13 +117,15 @@ class Judge:
             if self.compare(one, other):
                 outcome.differ(f"progress notification {number} of {len(live)} says something else")
 
-    def notifications(self, outcome: TalkOutcome, recorded: Iterable[Message], live: Iterable[Message]) -> None:
-        """Judge what else the server told; the order does not count, for nothing settles it."""
+    def notifications(self, recorded: Iterable[Message], live: Iterable[Message]) -> list[str]:
+        """How what else the server told differs, in words; the order does not count, for nothing settles it."""
         there, here = _by_method(recorded), _by_method(live)
-        for method in sorted({*there, *here}):
-            self._of_method(outcome, method, there.get(method, []), here.get(method, []))
+        methods = sorted({*there, *here})
+        return [
+            text for method in methods for text in self._of_method(method, there.get(method, []), here.get(method, []))
+        ]
 
-    def _of_method(self, outcome: TalkOutcome, method: str, there: list[Message], here: list[Message]) -> None:
+    def _of_method(self, method: str, there: list[Message], here: list[Message]) -> Iterator[str]:
         left = list(here)
         unmet = 0
         for message in there:
@@ -134,13 +136,11 @@ class Judge:
                 left.pop(match)
         both = min(unmet, len(left))
         if both:
-            outcome.said.append(f"{method}: {both} of {len(there)} say something else")
+            yield f"{method}: {both} of {len(there)} say something else"
         if unmet > both:
-            outcome.said.append(f"{method}: {unmet - both} of {len(there)} did not come")
-        if len(left) > both:
-            outcome.said.append(
-                f"{method}: {len(left) - both} came that {'was' if len(left) - both == 1 else 'were'} not recorded"
-            )
+            yield f"{method}: {unmet - both} of {len(there)} did not come"
+        if (more := len(left) - both) > 0:
+            yield f"{method}: {more} came that {'was' if more == 1 else 'were'} not recorded"
 
     def _differs(self, recorded: Message, live: Message) -> bool:
         return bool(compare_messages(recorded, live, self.rules))

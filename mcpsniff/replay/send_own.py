@@ -50,3 +50,11 @@ async def list_tools(link: Link, hearing: Hearing, tools: Tools, call: Message, 
         cursor = tools.asked(await ask(link, hearing, TOOLS, params, timeout))
         if cursor is None:
             return
+
+
+async def cancel(link: Link, id_token: str) -> None:
+    """Tell the server that a request is of no use any more."""
+    params = b'{"requestId":' + id_token.encode() + b"}"
+    data = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":' + params + b"}"
+    with suppress(GoneError):
+        await link.send(Sent(data, said(data)))

@@ -17,6 +17,7 @@ SAY: Final = "say"
 ANSWER: Final = "answer"
 REPLY: Final = "reply"
 NOTICE: Final = "notice"
+DROP: Final = "drop"
 
 ACTED_UPON: Final = frozenset(
     [
@@ -33,7 +34,8 @@ class Item(NamedTuple):
     """One thing to do, or to wait for."""
 
     kind: str
-    """SAY; or to wait for: ANSWER to a request, NOTICE of the server, REPLY of ours to what the server asked."""
+    """SAY; DROP the response to a request, which cancels it; or to wait for: ANSWER to a request, NOTICE of the server,
+    REPLY of ours to what the server asked."""
     t: int
     """When it was, in microseconds of the capture."""
     messages: tuple[Message, ...]
@@ -51,7 +53,18 @@ def items_of(talk: Talk) -> list[Item]:
         for scene in talk.requests()
         if scene.is_refused and scene.answer is None and (web := scene.web) is not None and scene.cue is not None
     ]
+    items += _dropped(talk)
     return sorted(items, key=lambda item: item.t)
+
+
+def _dropped(talk: Talk) -> Iterator[Item]:
+    """The requests that the client cancelled by hanging up, as it does over HTTP in 2026-07-28."""
+    for scene in talk.requests():
+        exchange, web = scene.exchange, scene.web
+        if not talk.is_modern or exchange is None or exchange.state != CANCELLED or exchange.cancel is not None:
+            continue
+        if web is not None and web.ended_at is not None:
+            yield Item(DROP, web.ended_at, (), scene)
 
 
 def _said_and_seen(talk: Talk, scenes: dict[int, Scene]) -> Iterator[Item]:

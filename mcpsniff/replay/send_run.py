@@ -10,7 +10,6 @@ from mcpsniff.protocol.talk import BARE, LEGACY, SESSION
 from mcpsniff.replay.normalise import Pairs, Rules
 from mcpsniff.replay.script import Script, Talk
 from mcpsniff.replay.send_guard import Tools
-from mcpsniff.replay.send_http import HttpLink
 from mcpsniff.replay.send_link import Link, Tape, UnreachableError
 from mcpsniff.replay.send_links import EitherLink, Where, link_to
 from mcpsniff.replay.send_outcome import Judge, TalkOutcome
@@ -95,11 +94,12 @@ async def send_again(run: Run, tape: MakeTape, told: Callable[[TalkOutcome], Non
 
 def prepare(link: Link, talk: Talk) -> None:
     """Tell a link over HTTP what the recorded client did about its session."""
-    if not isinstance(link, EitherLink | HttpLink):
+    if not isinstance(link, EitherLink):
         return
     opening = talk.opening
     agreed = None if opening is None or opening.answer is None else opening.answer.result.get("protocolVersion")
     link.recorded_version = agreed if isinstance(agreed, str) else None
+    link.was_streamable = talk.kind != LEGACY
     if talk.kind in (SESSION, BARE):
         link.ends_session = any(web.http.method == "DELETE" for web in talk.webs)
 

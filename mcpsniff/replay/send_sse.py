@@ -67,6 +67,10 @@ class SseLink:
         if not task.cancelled():
             task.exception()
 
+    async def drop(self, sent: Sent) -> bool:  # noqa: ARG002
+        """False: a request is cancelled by a notification here."""
+        return False
+
     async def listen(self) -> None:
         """Nothing: there is one stream for everything."""
 

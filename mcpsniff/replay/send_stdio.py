@@ -107,6 +107,10 @@ class StdioLink:
                 raise GoneError from None
         self._tape.chunk(self._channels[0], line)
 
+    async def drop(self, sent: Sent) -> bool:  # noqa: ARG002
+        """False: a request is cancelled by a notification here."""
+        return False
+
     async def listen(self) -> None:
         """Nothing: all that a server says comes on its stdout."""
 

@@ -1,22 +1,23 @@
 """Send one recorded conversation to a live server, in causal order."""
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from mcpsniff.protocol.exchange import token_key
+from mcpsniff.protocol.exchange import CANCELLED, token_key
 from mcpsniff.protocol.message import NOTIFICATION, REQUEST, Message
 from mcpsniff.protocol.talk import BARE, LEGACY, MODERN
 from mcpsniff.replay.script import PIPE, Scene, Talk, is_cancel
 from mcpsniff.replay.send_asked import Asked, own_reply
 from mcpsniff.replay.send_calls import Call
 from mcpsniff.replay.send_guard import TOOLS, Tools
-from mcpsniff.replay.send_hearing import Hearing
+from mcpsniff.replay.send_hearing import Hearing, kind_of
 from mcpsniff.replay.send_link import GoneError, Link, Sent, now_us, said
 from mcpsniff.replay.send_outcome import LEFT_OUT, UNSENT, Judge, Outcome, TalkOutcome
-from mcpsniff.replay.send_own import initialize, list_tools
-from mcpsniff.replay.send_plan import NOTICE, REPLY, SAY, Item, is_whole, items_of, lacks_handshake
+from mcpsniff.replay.send_own import cancel, initialize, list_tools
+from mcpsniff.replay.send_plan import DROP, NOTICE, REPLY, SAY, Item, is_whole, items_of, lacks_handshake
 from mcpsniff.replay.send_texts import Freshener, Text, text_of
 from mcpsniff.replay.send_values import MissingValueError, Values
 from mcpsniff.replay.send_verdict import conclude
@@ -56,6 +57,8 @@ class Sender:
         self._values = Values()
         self._items = items_of(talk)
         self._fresh = Freshener()
+        self._awaited: Counter[tuple[str, str]] = Counter()
+        """How many notifications of each kind the recorded client had seen by now."""
         self._replies: set[asyncio.Task[None]] = set()
         self._link: Link
         self._anchor = (self._items[0].t if self._items else 0, 0)
@@ -91,7 +94,9 @@ class Sender:
         call = None if item.scene is None else self.calls.get(item.scene)
         if self.hearing.gone is not None or (call is None and item.scene is not None and item.scene.is_request):
             return  # nothing of it will come
-        if item.kind == REPLY:
+        if item.kind == DROP and call is not None:
+            await self._drop(item, call)
+        elif item.kind == REPLY:
             asked = self.hearing.questions.of_answer(item.messages[0])
             if asked is not None:
                 await self._patiently(f"question {asked.question.asked.method}", asked, call)
@@ -117,13 +122,10 @@ class Sender:
 
     async def _told(self, item: Item, call: Call | None) -> None:
         """Wait until as many notifications of this kind have come as had by then."""
-        kind = _kind(item.messages[0])
-        earlier = self._items[: self._items.index(item) + 1]
-        so_far = sum(one.kind == NOTICE and _kind(one.messages[0]) == kind for one in earlier)
-        notices = self.hearing.notices
-        await self.hearing.patiently(
-            kind[0], lambda: sum(_kind(one) == kind for one in notices) >= so_far, call, self.way.timeout
-        )
+        kind = kind_of(item.messages[0])
+        self._awaited[kind] += 1
+        so_far, told = self._awaited[kind], self.hearing.told
+        await self.hearing.patiently(kind[0], lambda: told[kind] >= so_far, call, self.way.timeout)
 
     async def _settle(self) -> None:
         """Wait a little for what the recording has after the client's last words, and for answers to them."""
@@ -135,11 +137,17 @@ class Sender:
             "the rest",
             lambda: (
                 len(hearing.notices) + sum(len(call.progress) for call in calls) >= expected
-                and not any(call.is_open and not call.outcome.scene.is_cut for call in calls)
+                and not any(call.is_open and _may_end(call.outcome.scene) for call in calls)
             ),
             None,
             self.way.timeout,
         )
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True if it was recorded on another transport than it is sent on."""
+        recorded = "stdio" if self.talk.kind == PIPE else "sse" if self.talk.kind == LEGACY else "http"
+        return recorded != self.outcome.transport
 
     def was_sent(self, scene: Scene) -> bool:
         """True if what the scene holds can be expected to come."""
@@ -152,7 +160,10 @@ class Sender:
         texts = [text for message in item.messages if (text := await self._prepared(message, item)) is not None]
         if not texts:
             return
-        await self._pause(item, texts)
+        cancelled = self._cancelled_by(item)
+        await self._pause(item, cancelled)
+        if cancelled is not None and self.talk.is_modern and await self._link.drop(cancelled.sent):
+            return
         sent = text_of(texts, item.messages, self._tools.headers)
         calls = [self._call(text, sent) for text in texts if text.scene is not None]
         if self.hearing.gone is not None:
@@ -168,6 +179,16 @@ class Sender:
             return
         if any(message.method == INITIALIZED for message in sent.messages) and self._listens():
             await self._link.listen()
+
+    async def _drop(self, item: Item, call: Call) -> None:
+        """Cancel a request of 2026-07-28: by hanging up where the transport has a response for each, else in words."""
+        await self._pause(item, call)
+        if not await self._link.drop(call.sent):
+            await cancel(self._link, call.id)
+
+    def _cancelled_by(self, item: Item) -> Call | None:
+        """What a cancel of the client is about, if it was sent."""
+        return None if item.scene is None or not is_cancel(item.messages[0]) else self.calls.get(item.scene)
 
     async def _prepared(self, message: Message, item: Item) -> Text | None:
         """A message as it is to be sent; None if it is not, which its outcome says."""
@@ -206,20 +227,17 @@ class Sender:
         live = next((one for one in sent.messages if one.kind == REQUEST and one.raw == text.raw), text.message)
         token = token_key(live.meta.get("progressToken"))
         now = now_us()
-        call = Call(self.outcomes[text.scene], live.key, token, now, sent, now)
+        call = Call(self.outcomes[text.scene], live.key, live.id or "null", token, sent, now, now)
         self.hearing.calls.add(call)
         self.calls[text.scene] = call
         return call
 
-    async def _pause(self, item: Item, texts: list[Text]) -> None:
-        """Keep the recorded gap, as far as it is to be kept."""
+    async def _pause(self, item: Item, cancelled: Call | None) -> None:
+        """Keep the recorded gap, as far as it is to be kept; ``cancelled`` is what will be cancelled after it."""
         recorded, live = self._anchor
         until = live / 1e6 + self.way.tempo.seconds(item.t - recorded)
-        for text in texts:
-            call = None if item.scene is None else self.calls.get(item.scene)
-            if is_cancel(text.message) and call is not None and call.outcome.scene.cue is not None:
-                gap = (item.t - call.outcome.scene.cue.t) / 1e6
-                until = max(until, call.sent_at / 1e6 + min(gap, CANCEL_GAP))
+        if cancelled is not None and (cue := cancelled.outcome.scene.cue) is not None:
+            until = max(until, cancelled.sent_at / 1e6 + min((item.t - cue.t) / 1e6, CANCEL_GAP))
         if (left := until - now_us() / 1e6) > 0:
             await asyncio.sleep(left)
 
@@ -274,8 +292,9 @@ def _withhold(outcome: Outcome | None, state: str, why: str) -> None:
         outcome.state, outcome.why = state, why
 
 
-def _kind(message: Message) -> tuple[str, str]:
-    return message.method or "", str(message.params.get("uri", ""))
+def _may_end(scene: Scene) -> bool:
+    """True if something may come of a request for which nothing was recorded."""
+    return not scene.is_cut and (scene.exchange is None or scene.exchange.state != CANCELLED)
 
 
 def _told_of(scene: Scene) -> "list[Message]":

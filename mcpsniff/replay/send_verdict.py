@@ -33,9 +33,8 @@ def _why_unsent(sender: "Sender") -> str:
 
 def _judge(sender: "Sender", call: Call, outcome: Outcome) -> None:
     scene, recorded = call.outcome.scene, call.outcome.scene.answer
-    other_transport = scene.web is not None and sender.outcome.transport == "stdio"
-    if scene.is_refused and other_transport:
-        outcome.why = f"HTTP refused it when it was recorded ({_status(scene)}), and there is no HTTP now"
+    if scene.is_refused and sender.is_elsewhere:
+        outcome.why = f"HTTP refused it when it was recorded ({_status(scene)}), and this is another transport"
     elif call.answer is not None and not call.late:
         _answered(sender, call, outcome, recorded)
     elif scene.is_refused and recorded is None and call.refusal is not None:
@@ -115,7 +114,11 @@ def _told(sender: "Sender") -> None:
         if sender.was_sent(scene):
             recorded += [m for m in scene.messages("s2c") if m.kind == NOTIFICATION and not is_progress(m)]
     live = [message for message in sender.hearing.notices if not is_progress(message)]
-    sender.judge.notifications(sender.outcome, recorded, live)
+    found = sender.judge.notifications(recorded, live)
+    if sender.is_elsewhere:  # what reaches a client unasked depends on the streams that there are
+        sender.outcome.notes += found
+    else:
+        sender.outcome.said += found
 
 
 def _strays(sender: "Sender") -> None:
