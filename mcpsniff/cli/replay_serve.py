@@ -10,6 +10,7 @@ from typing import Any, Final
 from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture
+from mcpsniff.capture.records import MASK, OPEN, REDACT
 from mcpsniff.cli.output import note, output
 from mcpsniff.errors import CaptureError, McpsniffError, UsageError
 from mcpsniff.protocol.events import Close
@@ -22,6 +23,7 @@ from mcpsniff.replay.stage import Stage
 from mcpsniff.replay.stand_in import lacks_handshake
 from mcpsniff.replay.tempo import read_tempo
 from mcpsniff.transcript.safe import visible
+from mcpsniff.transcript.units import count
 
 MISSED: Final = 1
 PLACES_TOLD: Final = 20
@@ -90,13 +92,32 @@ def open_to_replay(options: dict[str, Any]) -> Capture:
     found = find(options["capture"], options["directory"], warn=note, even_without_content=False)
     if found.said:
         note(f"replaying {shown(found.path)}, {found.said}")
-    if not options["allow_redacted"]:
+    opened = open_capture(found.path)
+    is_redacted, masked = _removed(opened)
+    if is_redacted and not options["allow_redacted"]:
         from mcpsniff.export.redact import places
 
-        removed = places(open_capture(found.path))
-        if removed:
-            raise RedactedError(found.path, removed)
-    return open_capture(found.path)
+        raise RedactedError(found.path, places(opened))
+    if masked:
+        note(f"{count(masked, 'value')} of the server's {'was' if masked == 1 else 'were'} masked when it was recorded")
+    return opened
+
+
+def _removed(capture: Capture) -> tuple[bool, int]:
+    """Whether something was redacted, and how many values of the server's the recorder masked.
+
+    What it masked of the client's (credentials, mostly) is nothing that a server says.
+    """
+    is_redacted, masked = capture.header.redacted is not None, 0
+    of_server = {
+        int(number) for number, fields in (capture.header.channels or {}).items() if fields.get("dir") == "s2c"
+    }
+    for record in capture.records():
+        if record.kind == OPEN and record.body.get("dir") == "s2c" and record.channel is not None:
+            of_server.add(record.channel)
+        is_redacted = is_redacted or record.kind == REDACT
+        masked += record.kind == MASK and record.channel in of_server
+    return is_redacted, masked
 
 
 def talks_of(script: Script, server: str | None, *, over_http: bool = False) -> list[Talk]:
