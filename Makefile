@@ -46,13 +46,14 @@ captures-check: dev
 
 check: test lint types layers captures-check docs-check  ## everything that CI runs
 
-bench: venv  ## benchmarks of the wrapper, of the HTTP relay, of the engine on mitmproxy, of the decoder, of the live view and of the HTML page
+bench: venv  ## benchmarks of the wrapper, of the HTTP relay, of the engine on mitmproxy, of the decoder, of the live view, of the HTML page and of the replay
 	@$(BIN)/python bench/stdio.py
 	@$(BIN)/python bench/http.py
 	@$(BIN)/python bench/mitm.py
 	@$(BIN)/python bench/decode.py
 	@$(BIN)/python bench/tail.py
 	@$(BIN)/python bench/html.py
+	@$(BIN)/python bench/replay.py
 
 clean:  ## remove the environments and caches
 	rm -rf .venv .env-sdk1 .env-sdk2 tests/*/node_modules build dist \
