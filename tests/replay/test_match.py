@@ -39,7 +39,7 @@ def places(recorded: Script, *said: Any, rules: Rules | None = None) -> list[int
     return [place(walk.find(message_of(one))) for one in said]
 
 
-RECORDED = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"b":2},"_meta":{"progressToken":5}}}'
+RECORDED = json.dumps(request(1, "tools/call", name="t", arguments={"a": 1, "b": 2}, _meta={"progressToken": 5}))
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,11 @@ def test_pages_are_found_by_their_cursor_and_then_by_their_place() -> None:
 
 
 def test_a_retry_with_input_is_found_by_its_state_if_the_input_differs() -> None:
-    asked = [
-        call(1),
-        *({**call(n), "params": {"name": "t", "requestState": f"s{n}", "inputResponses": {"a": n}}} for n in (2, 3)),
-    ]
-    recorded = script(*asked)
-    other = {**call(8), "params": {"name": "t", "requestState": "s3", "inputResponses": {"a": "other"}}}
-    unknown = {**call(8), "params": {"name": "t", "requestState": "s9", "inputResponses": {"a": 2}}}
-    assert places(recorded, asked[1], other, unknown) == [1, 2, None]
+    def retry(state: str, said: Any) -> dict[str, Any]:
+        return request(2, "tools/call", name="t", requestState=state, inputResponses={"a": said})
+
+    recorded = script(call(1), retry("s2", 2), retry("s3", 3))
+    assert places(recorded, retry("s2", 2), retry("s3", "other"), retry("s9", 2)) == [1, 2, None]
 
 
 def test_equal_requests_are_given_in_order_and_then_the_last_again() -> None:
@@ -189,7 +186,7 @@ def test_of_many_misses_the_first_are_kept() -> None:
 SEVERAL = (
     "@http\n"
     + "".join(
-        f"@open 2025-11-25 session-{n}\n"
+        f"@session\n@version\n@open 2025-11-25 session-{n}\n"
         f"C> POST /mcp {json.dumps(call(n, 'who'))}\n"
         f"S> 200 {json.dumps(answer(n, place=n))}\n"
         for n in (1, 2)
