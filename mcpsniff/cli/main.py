@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "prune": ("mcpsniff.cli.prune", "Remove captures by age or number."),
     "replay": ("mcpsniff.cli.replay", "Play a capture again: as its server, or as its client."),
     "resend": ("mcpsniff.cli.resend", "Send one recorded request again, or print it for curl or Python."),
+    "diff": ("mcpsniff.cli.diff", "Tell how one capture differs from another."),
     "import": ("mcpsniff.cli.import_", "Make a capture of MCP that mitmproxy or a browser has kept."),
     "redact": ("mcpsniff.cli.redact", "Make a capture that can be shared, without its secrets."),
     "addons": ("mcpsniff.cli.addons", "Tell where the addons for mitmproxy are."),
