@@ -14,7 +14,7 @@ from mcpsniff.replay.script import Line, Script
 from mcpsniff.wire.frames import UNTERMINATED, Frame, ServerSentEvent
 
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
-_ID_LINE: Final = re.compile(rb"(?:^|(?<=[\r\n]))id: ?([^\r\n]*)")
+_ID_LINE: Final = re.compile(rb"(?:^(?:\xef\xbb\xbf)?|(?<=[\r\n]))id: ?([^\r\n]*)")
 _PLAIN: Final = ServerSentEvent()
 
 

@@ -7,14 +7,14 @@ told apart by where they come from and what they call themselves, as far as they
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from mcpsniff.protocol.message import RESPONSE, Message
-from mcpsniff.protocol.revisions import PROTOCOL_VERSION_KEY
 from mcpsniff.protocol.talk import BARE, MODERN
 from mcpsniff.replay.http_heads import SESSION_NAME
 from mcpsniff.replay.http_log import EventIds
-from mcpsniff.replay.http_route import ENDED, KNOWN, NONE, UNKNOWN
+from mcpsniff.replay.http_route import DISCOVER, ENDED, KNOWN, NONE, UNKNOWN
 from mcpsniff.replay.http_streams import EventWriter, Stream, StreamPort
 from mcpsniff.replay.performance import Performance
 from mcpsniff.replay.script import Scene, Talk, Web
@@ -22,16 +22,16 @@ from mcpsniff.replay.stage import Session, Stage
 
 MOST_CLIENTS: Final = 1_000
 """Clients that are kept; of more, those that said nothing for longest are forgotten."""
-OPENINGS: Final = ("initialize", "server/discover")
+OPENINGS: Final = ("initialize", DISCOVER)
 """The methods with which a client begins."""
 
 
 class Client:
     """One client, and what it has to do with the recording."""
 
-    def __init__(self, play: Session, stage: Stage, writer: EventWriter) -> None:
+    def __init__(self, play: Session, stage: Stage, writer: EventWriter, expected: "Expected") -> None:
         self.play = play
-        self.stream = Stream(writer, stage.tempo, self)
+        self.stream = Stream(writer, stage.tempo, self, lambda: expected(self))
         self.port = StreamPort(self.stream)
         self.session: str | None = None
         """Its live session id; None if it has none."""
@@ -52,11 +52,16 @@ class Client:
         self.stream.log.finish()
 
 
+type Expected = Callable[[Client], Web | None]
+
+
 class Clients:
     """All clients of one replay."""
 
-    def __init__(self, stage: Stage, writer: EventWriter) -> None:
+    def __init__(self, stage: Stage, writer: EventWriter, expected: Expected) -> None:
+        """``expected`` gives the recorded stream that a client will have when it asks for its next."""
         self._stage = stage
+        self._expected = expected
         self._writer = writer
         self._sessions: OrderedDict[str, Client] = OrderedDict()
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -66,8 +71,10 @@ class Clients:
         """True if some clients are given session ids."""
         self.is_modern = any(talk.kind == MODERN or talk.is_modern for talk in talks)
         """True if something was recorded of a conversation without ``initialize``."""
-        self.is_legacy = not talks or any(talk.kind != MODERN and not talk.is_modern for talk in talks)
-        """True if something was recorded of one with it."""
+        self.discovers = any(
+            scene.method == DISCOVER and not scene.is_refused for talk in talks for scene in talk.requests()
+        )
+        """True if it was asked what the server speaks, and the server said something to it."""
         self.served = 0
         """How many there have been."""
 
@@ -103,7 +110,7 @@ class Clients:
     def begin(self) -> Client:
         """A client has come."""
         self.served += 1
-        client = Client(self._stage.session(), self._stage, self._writer)
+        client = Client(self._stage.session(), self._stage, self._writer, self._expected)
         client.play.prologue(client.port)
         return client
 
@@ -141,11 +148,6 @@ def gives_session(performance: Performance, clients: Clients) -> bool:
         return clients.has_sessions
     answer = scene.answer
     return scene.talk.kind not in (BARE, MODERN) and answer is not None and answer.kind == RESPONSE
-
-
-def is_modern_message(message: Message, version: str) -> bool:
-    """True for a message of 2026-07-28, which needs no session."""
-    return version == "modern" or PROTOCOL_VERSION_KEY in message.meta or message.method == "server/discover"
 
 
 def _given(scene: Scene | None) -> tuple[str, str]:

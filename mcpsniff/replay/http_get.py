@@ -73,7 +73,7 @@ async def _get(exchange: Exchange, client: Client | None) -> aio.StreamResponse:
 async def stream(exchange: Exchange, client: Client, endpoint: bytes = b"") -> aio.StreamResponse:
     """Give a client the stream of its session: the next recorded one, or the last once more."""
     recorded = exchange.house.unspoken.streams(client)
-    web = recorded[min(client.streams_given, len(recorded) - 1)] if recorded else None
+    web = exchange.house.unspoken.next_stream(client)
     client.streams_given += 1
     response = await exchange.begin_stream(web, client)
     ends = web is not None and web is not recorded[-1] and web.http.is_over and web.http.ended_by != "client"
@@ -101,7 +101,7 @@ def _resumed_web(exchange: Exchange, client: Client) -> Web | None:
 
 
 async def _delete(exchange: Exchange, client: Client | None, recorded: Web | None) -> aio.StreamResponse:
-    if client is None and recorded is None:
+    if recorded is None and (client is None or client.session is None):
         if exchange.route.session != NONE and exchange.house.clients.has_sessions:
             return _no_session(exchange)
         return nothing_recorded(exchange, is_endpoint=True)

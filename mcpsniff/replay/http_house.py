@@ -44,9 +44,7 @@ class House:
         self.recorded = Recorded(webs)
         self.unspoken = Unspoken(webs, self.recorded, over_sse=over_sse)
         self.origins = Origins(webs, servers)
-        self.clients = Clients(stage, self.writer)
-        self.left_out = 0
-        """What a pipe carried that is no message, and HTTP does not carry."""
+        self.clients = Clients(stage, self.writer, self.unspoken.next_stream)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -55,10 +53,6 @@ class House:
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
-
-    def leave_out(self) -> None:
-        """Something is not said, since HTTP does not carry it."""
-        self.left_out += 1
 
     def close(self) -> None:
         """End everything that goes on."""

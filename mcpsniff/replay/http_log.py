@@ -82,8 +82,8 @@ class StreamLog:
         """The position of the first item that is kept."""
         self._read = 0
         """The position of the first item that no client has read."""
-        self._waiting = 0
-        """Bytes from there on."""
+        self.waiting = 0
+        """Bytes that no client has read."""
         self._kept = 0
         """Bytes before it."""
         self._reader: object | None = None
@@ -108,7 +108,7 @@ class StreamLog:
             self.is_resumable = True
             self.ids.note(block.id, self, self._first + len(self._items))
         self._append(block)
-        while self._reader is not None and self._waiting > AHEAD_BYTES and not self.has_ended:
+        while self._reader is not None and self.waiting > AHEAD_BYTES and not self.has_ended:
             await self._changed.wait()
 
     def pause(self) -> None:
@@ -161,8 +161,8 @@ class StreamLog:
 
     def _append(self, item: Block | None) -> None:
         self._items.append(item)
-        self._waiting += 0 if item is None else item.size
-        while self._waiting > WAITING_BYTES and self._reader is None and len(self._items) > 1:
+        self.waiting += 0 if item is None else item.size
+        while self.waiting > WAITING_BYTES and self._reader is None and len(self._items) > 1:
             self._drop_unread()
         self._tell()
 
@@ -171,7 +171,7 @@ class StreamLog:
         while self._first <= self._read and self._items:
             item = self._items.popleft()
             if self._first == self._read:
-                self._waiting -= 0 if item is None else item.size
+                self.waiting -= 0 if item is None else item.size
                 self.dropped += item is not None
             self._first += 1
         self._read = max(self._read, self._first)
@@ -181,7 +181,7 @@ class StreamLog:
         for position in range(self._read, up_to):
             item = self._items[position - self._first]
             size = 0 if item is None else item.size
-            self._waiting -= size
+            self.waiting -= size
             self._kept += size
         self._read = max(self._read, up_to)
         limit, most = (KEPT_BYTES, KEPT_EVENTS) if self.is_resumable else (0, 0)

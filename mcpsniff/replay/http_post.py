@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web as aio
 
-from mcpsniff.protocol.message import BATCH, INVALID, REQUEST, Message
+from mcpsniff.protocol.message import BATCH, ERROR, INVALID, REQUEST, Message
 from mcpsniff.replay.http_clients import Client, gives_session
 from mcpsniff.replay.http_house import Exchange, House
 from mcpsniff.replay.http_log import StreamLog
@@ -87,9 +87,9 @@ class ReplyPort:
     async def send(self, out: Outgoing) -> None:
         """Pass it on to where it belongs."""
         if not is_for_http(out):
-            self._reply.house.leave_out()
             return
         if self._belongs(out):
+            out = _as_on_http(out)
             self._is_answered = self._is_answered or out.is_answer
             await self._reply.say(out)
         elif out.line is not None and out.line.message is not None:
@@ -108,6 +108,19 @@ class ReplyPort:
         if was_there is None:
             return not self._is_answered and (self._reply.log is not None or out.is_answer)
         return was_there
+
+
+def _as_on_http(out: Outgoing) -> Outgoing:
+    """An error without an id keeps none, since the response shows what it answers; elsewhere it needs one."""
+    line, scene = out.line, out.scene
+    if line is None or scene is None or line.message is None or is_of_response(line, scene) is None:
+        return out
+    return out._replace(data=line.message.raw) if is_nameless(line.message) else out
+
+
+def is_nameless(message: Message) -> bool:
+    """True for an error that names no request."""
+    return message.kind == ERROR and message.id in (None, "null")
 
 
 async def post(exchange: Exchange, client: Client, messages: list[Message], route: Route) -> aio.StreamResponse:
@@ -135,6 +148,7 @@ async def post(exchange: Exchange, client: Client, messages: list[Message], rout
     if refusal is not None:
         for performance in reply.performances:
             performance.task.cancel()
+            client.play.over(performance)  # it has not begun
         return exchange.refuse(406, refusal)
     try:
         if not _is_refused(lead) and _wants_stream(reply, route):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from aiohttp import web as aio
 
 from mcpsniff.protocol.message import BATCH, Message
+from mcpsniff.protocol.talk import LEGACY
 from mcpsniff.replay.http_blocks import block
 from mcpsniff.replay.http_clients import Client
 from mcpsniff.replay.http_get import nothing_recorded, stream
@@ -66,8 +67,8 @@ class Legacy:
             chooses = self._house.recorded.chooses(message, route)
             performance = client.play.heard(message, client.port, where=chooses)
             scenes += [] if performance is None or performance.scene is None else [performance.scene]
-        web = next((scene.web for scene in scenes if scene.web is not None and scene.talk.kind == "legacy"), None)
-        web = web or next((scene.web for scene in scenes if scene.is_refused), None)
+        web = next((scene.web for scene in scenes if scene.web is not None and scene.talk.kind == LEGACY), None)
+        web = web or next((scene.web for scene in scenes if scene.is_refused and scene.answer is None), None)
         web = web or (None if scenes else self._house.unspoken.of_answers(client))
         if web is not None and web.http.status is None:
             web = None

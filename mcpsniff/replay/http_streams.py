@@ -1,6 +1,7 @@
 """Event streams of a replay: what a scene says becomes a block in the log of the stream that it belongs to."""
 
 import asyncio
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from mcpsniff.protocol.http import HttpExchange
@@ -9,7 +10,7 @@ from mcpsniff.replay.http_blocks import Bytes, block, block_of
 from mcpsniff.replay.http_log import Block, EventIds, StreamLog
 from mcpsniff.replay.http_route import STREAMABLE
 from mcpsniff.replay.performance import Outgoing
-from mcpsniff.replay.script import PIPE, Line, Scene, Web
+from mcpsniff.replay.script import PIPE, Line, Scene, Talk, Web
 from mcpsniff.replay.tempo import Tempo
 
 ENDPOINT_EVENT: Final = "endpoint"
@@ -78,8 +79,12 @@ class Interludes:
 class Stream:
     """The stream of a client's session: that of the GET in Streamable HTTP, the only one in HTTP+SSE."""
 
-    def __init__(self, writer: EventWriter, tempo: Tempo, owner: object) -> None:
+    def __init__(self, writer: EventWriter, tempo: Tempo, owner: object, expected: Callable[[], Web | None]) -> None:
+        """``expected`` gives the recorded stream that it will be when the client asks for it."""
         self.log = StreamLog(writer.ids, owner, waits=True)
+        self._expected = expected
+        self._web: Web | None = None
+        self._is_given = True
         self._writer = writer
         self._tempo = tempo
         self._interludes = Interludes(None)
@@ -92,13 +97,23 @@ class Stream:
 
         ``ends`` says that the response ends when all that the recorded stream had was said.
         """
-        self._interludes = Interludes(web)
+        if web is None or web is not self._web or self._is_given:
+            self._web, self._interludes = web, Interludes(web)
+        self._is_given = True
         self._ends = ends
         self._endpoint = endpoint
+
+    def _expect(self) -> None:
+        """Something is said before the client has asked for the stream: it is of the one that will be."""
+        web = self._expected()
+        if web is not None and web is not self._web:
+            self._web, self._interludes, self._is_given = web, Interludes(web), False
 
     async def say(self, line: Line | None, data: bytes) -> None:
         """Say something, after what stood before it on its recorded stream."""
         async with self._lock:
+            if not self.log.is_read:
+                self._expect()
             for one in () if line is None else self._interludes.before(line):
                 await self._put(one)
             await self.log.put(self._writer.block(line, data))
@@ -166,6 +181,12 @@ def is_for_http(out: Outgoing) -> bool:
     if line is None:
         return True
     return line.text is None and not is_noise(line.message, out.scene)
+
+
+def count_noise(talks: Iterable[Talk]) -> int:
+    """How many lines a pipe carried that are no messages, and are left out over HTTP."""
+    lines = ((line, scene) for talk in talks for scene in talk.scenes for line in scene.lines)
+    return sum(not line.is_of_client and is_noise(line.message, scene) for line, scene in lines)
 
 
 def is_noise(message: Message | None, scene: Scene | None) -> bool:

@@ -8,8 +8,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from mcpsniff.protocol.http import HttpExchange
+from mcpsniff.protocol.talk import LEGACY
 from mcpsniff.replay.http_clients import Client
-from mcpsniff.replay.http_route import ENDPOINT, MCP, STREAM, Recorded, Route, bare_path, is_message_of_client
+from mcpsniff.replay.http_route import (
+    ENDPOINT,
+    MCP,
+    STREAM,
+    STREAMABLE,
+    Recorded,
+    Route,
+    bare_path,
+    is_message_of_client,
+)
 from mcpsniff.replay.script import Web
 
 _OFFERED_TO_NOBODY: Final = (405, 501)
@@ -24,7 +34,12 @@ class Unspoken:
         """``over_sse`` says that HTTP+SSE is served: what a path is for depends on it."""
         self._recorded = recorded
         self._over_sse = over_sse
-        self._answers = [web for web in webs if is_message_of_client(web.http) and not web.scenes]
+        kinds = (LEGACY,) if over_sse else STREAMABLE
+        self._answers = [
+            web
+            for web in webs
+            if is_message_of_client(web.http) and not web.scenes and web.talk is not None and web.talk.kind in kinds
+        ]
         self._webs: dict[tuple[str, str], list[Web]] = {}
         for web in webs:
             if not web.scenes and web.http.status is not None and not is_message_of_client(web.http):
@@ -53,7 +68,7 @@ class Unspoken:
 
     def of_answers(self, client: Client) -> Web | None:
         """The recorded exchange in which a client said something that is not answered."""
-        found = [web for web in self._answers if web.talk is None or web.talk is client.talk]
+        found = [web for web in self._answers if web.talk is client.talk]
         return self._next(client, "POST", "", Route(), found)
 
     def streams(self, client: Client | None) -> list[Web]:
@@ -65,6 +80,11 @@ class Unspoken:
             for web in self._webs.get(("GET", place), [])
             if is_own_stream(web.http) and (talk is None or web.talk is talk)
         ]
+
+    def next_stream(self, client: Client) -> Web | None:
+        """The stream that it has when it asks for its next: the next one, or the last once more."""
+        found = self.streams(client)
+        return found[min(client.streams_given, len(found) - 1)] if found else None
 
     def _fitting(self, webs: list[Web], place: str, target: str, route: Route) -> list[Web]:
         if place not in _OURS:

@@ -22,11 +22,23 @@ from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.address import authority, is_loopback, parse_listen
 from mcpsniff.proxy.say import say
 from mcpsniff.replay import http_get, http_post
-from mcpsniff.replay.http_clients import Client, is_modern_message
+from mcpsniff.replay.http_clients import Client
 from mcpsniff.replay.http_house import Exchange, House
-from mcpsniff.replay.http_route import ENDPOINT, MCP, NONE, STREAM, Route, is_foreign
+from mcpsniff.replay.http_route import (
+    DISCOVER,
+    ENDPOINT,
+    MCP,
+    NONE,
+    STREAM,
+    Route,
+    is_foreign,
+    is_modern_message,
+    names_loopback,
+)
 from mcpsniff.replay.http_sse import Legacy
+from mcpsniff.replay.http_streams import count_noise
 from mcpsniff.replay.stage import Stage
+from mcpsniff.transcript.units import count
 from mcpsniff.wire.frames import INVALID_UTF8, Frame
 from mcpsniff.wire.ndjson import is_utf8
 
@@ -51,22 +63,22 @@ async def serve_http(
     where nobody can listen.
     """
     host, port = ("127.0.0.1", 0) if listen is None else parse_listen(listen)
-    server = _Server(stage, over_sse=transport == "sse", raw=raw, is_local=is_loopback(host))
+    server = Server(stage, over_sse=transport == "sse", raw=raw, is_local=is_loopback(host))
     await server.start(host, port)
+    server.tell()
     try:
         await server.until_over(once=once)
     finally:
         await server.stop()
-    if server.house.left_out:
-        say(f"{server.house.left_out} lines that are no messages were left out: HTTP carries none")
     if stage.bug is not None:
         raise stage.bug
 
 
-class _Server:
+class Server:
     """Lets requests in and finds out whose they are."""
 
-    def __init__(self, stage: Stage, *, over_sse: bool, raw: bool, is_local: bool) -> None:
+    def __init__(self, stage: Stage, *, over_sse: bool = False, raw: bool = False, is_local: bool = True) -> None:
+        """``is_local`` says that only this machine is served, so that a request that names another host is refused."""
         self.house = House(stage, over_sse=over_sse, raw=raw)
         self._legacy = Legacy(self.house)
         self._is_local = is_local
@@ -85,11 +97,13 @@ class _Server:
             logger=logger,
         )
         self._over = asyncio.Event()
+        self.origin = ""
+        """Where it listens, as clients on this machine name it."""
 
     # -- from start to end -----------------------------------------------------------------------------------------
 
     async def start(self, host: str, port: int) -> None:
-        """Listen, and say where."""
+        """Listen. Raises McpsniffError."""
         await self._runner.setup()
         try:
             await aio.TCPSite(self._runner, host, port, backlog=BACKLOG, reuse_address=True).start()
@@ -98,12 +112,17 @@ class _Server:
             reason = error.strerror or str(error)
             raise McpsniffError(f"cannot listen on {shown(host)} port {port}: {reason}") from None
         name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - said, not listened at
-        origin = f"http://{authority(name, self._runner.addresses[0][1])}"
+        self.origin = f"http://{authority(name, self._runner.addresses[0][1])}"
+
+    def tell(self) -> None:
+        """Say where clients find it, and what HTTP leaves out."""
         path = "/sse" if self.house.over_sse else "/mcp"
-        say(f"serving the capture at {origin}{path}")
+        say(f"serving the capture at {self.origin}{path}")
         paths = self.house.recorded.stream_paths if self.house.over_sse else self.house.recorded.mcp_paths
         for other in sorted(paths - {path}):
-            say(f"and at {origin}{shown(other)}, as recorded")
+            say(f"and at {self.origin}{shown(other)}, as recorded")
+        if noise := count_noise(self.house.stage.matcher.talks):
+            say(f"{count(noise, 'line')} of the server's stdout that are no messages are left out: HTTP carries none")
 
     async def until_over(self, *, once: bool) -> None:
         """Return when a signal asks for the end, or (``once``) when the first client has left."""
@@ -149,7 +168,7 @@ class _Server:
     def _keep_out(self, exchange: Exchange) -> aio.Response | None:
         """Refuse what comes from a page elsewhere, or names another host (MCP transports, security warning)."""
         headers = exchange.request.headers
-        if self._is_local and not _names_loopback(exchange.request.host):
+        if self._is_local and not names_loopback(exchange.request.host):
             return exchange.refuse(403, f"Forbidden: the request's Host names {shown(exchange.request.host)[:200]}")
         if is_foreign(headers.get("origin"), headers.get("host")):
             return exchange.refuse(403, "Forbidden: the request comes from a page elsewhere (Origin)")
@@ -187,6 +206,8 @@ class _Server:
         if message is not None and message.method == "initialize" and exchange.session is None:
             return clients.nameless(exchange.who, message)
         modern = message is not None and is_modern_message(message, exchange.route.version)
+        if message is not None and message.method == DISCOVER and clients.discovers:
+            return clients.nameless(exchange.who, message)
         if clients.is_modern and (modern or (message is None and exchange.route.version == "modern")):
             return clients.nameless(exchange.who, message)
         if not clients.has_sessions and not modern:
@@ -208,8 +229,3 @@ class _Server:
     def _messages(self, body: bytes) -> list[Message]:
         flaws = () if is_utf8(body, cut=False) else (INVALID_UTF8,)
         return classify(Frame(0, "c2s", "body", (), 0, 0, body, len(body), flaws), self._reader)
-
-
-def _names_loopback(host: str) -> bool:
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    return is_loopback(name.strip("[]"))
