@@ -14,26 +14,67 @@ from mcpsniff.cli.target import Target, TargetCommand, target_of
 from mcpsniff.errors import UsageError
 
 FORMS = ("curl", "python")
+SEND_ONLY = ("edit", "headers", "variables", "allow_writes", "timeout", "ignored", "payload", "allow_redacted")
 
 
 @click.command("resend", cls=TargetCommand)
 @click.argument("words", nargs=-1, metavar="[CAPTURE|LABEL] N", shell_complete=complete_capture)
-@click.option("--to", "url", metavar="URL | -- COMMAND...", help="For this server (the last option).")
-@click.option("--as", "form", type=click.Choice(FORMS), required=True, help="Print it as a command, secrets masked.")
-@click.option("-o", "--output", "path", metavar="FILE", help="Write to this file (private, replaced as a whole).")
+@click.option("--to", "url", metavar="URL | -- COMMAND...", help="Send it to this server (the last option).")
+@click.option("--edit", is_flag=True, help="Change it first, in $VISUAL or $EDITOR.")
+@click.option("--as", "form", type=click.Choice(FORMS), help="Do not send it: print it as a command, secrets masked.")
+@click.option("-o", "--output", "path", metavar="FILE", help="With --as: write to this file (private).")
+@click.option(
+    "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="With --to URL: send this, too; never stored."
+)
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME[=VALUE]", help="With --to -- COMMAND: set this; never stored."
+)
+@click.option("--allow-writes", is_flag=True, help="Call the tool also if it is not declared read-only.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.001),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the server at each step.",
+)
+@click.option(
+    "--ignore", "ignored", multiple=True, metavar="PATH", help="A value that does not count, e.g. result.when."
+)
+@click.option("--payload/--no-payload", default=None, help="Show the answer whole, or not at all; else it is folded.")
+@click.option("--allow-redacted", is_flag=True, help="Send it although values of the capture were removed.")
 @click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print the command that sends one recorded request again, after a handshake as it was recorded.
+    """Send one recorded request again, after a handshake as it was recorded.
 
-    N is a number of the transcript: of the request, of its answer, or of anything that belongs to it. With --as python
-    it is a program that needs nothing but Python. Both are for the server of the capture, unless --to names another.
-    Secrets are variables that you set.
+    N is a number of the transcript: of the request, of its answer, or of anything that belongs to it. The answer is
+    shown, and how it differs from the recorded one; exit status 1 if it does. What the server asks meanwhile is
+    answered as it was recorded.
+
+    --as curl prints a command, --as python a program that needs nothing but Python, which do the same. They are for the
+    server of the capture unless --to names another. Secrets are variables that you set.
     """
     target = target_of(ctx, options["url"])
     what, number = _wanted(options["words"])
-    _print(choose(what, options["directory"]), number, target, options)
-    return 0
+    if options["form"] is not None:
+        _check(ctx, SEND_ONLY, "for sending, and --as only prints")
+        _print(choose(what, options["directory"]), number, target, options)
+        return 0
+    _check(ctx, ("path",), "for --as; an answer goes to standard output")
+    if target is None:
+        raise UsageError("say where to send it, --to URL or --to -- COMMAND; or --as curl|python prints it")
+    from mcpsniff.cli.resend_send import send
+
+    return send(what, number, target, **options)
+
+
+def _check(ctx: click.Context, names: tuple[str, ...], why: str) -> None:
+    """Raise UsageError if one of these options was given."""
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(f"{parameter.opts[0]} is {why}")
 
 
 def _wanted(words: tuple[str, ...]) -> tuple[str | None, int]:
