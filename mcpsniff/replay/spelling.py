@@ -29,9 +29,12 @@ class Template:
     """A message's text with holes at some of its values, to be filled again and again."""
 
     def __init__(self, raw: bytes, paths: Iterable[Path]) -> None:
-        """``raw`` is one JSON text; a path that leads nowhere has no hole. Bytes that are no UTF-8 stay as they are."""
+        """``raw`` is one JSON text; a path that leads nowhere has no hole. Bytes that are no UTF-8 stay as they are.
+
+        Where a name stands several times the last one counts, as in every SDK, and so do others that say the same.
+        """
         text = raw.decode(errors="surrogateescape")
-        found = sorted(place for path in dict.fromkeys(paths) for place in _places(text, path))
+        found = sorted(place for path in dict.fromkeys(paths) for place in _alike(text, _places(text, path)))
         self._pieces: list[str] = []
         self._holes: list[tuple[Path, str]] = []
         position = 0
@@ -99,6 +102,14 @@ def _places(text: str, path: Path) -> list[tuple[int, int, Path]]:
             inner += [(start + lead + a, start + lead + b) for token, a, b in members if _is_name(token, name)]
         places = inner
     return [(start, stop, path) for start, stop in places]
+
+
+def _alike(text: str, places: list[tuple[int, int, Path]]) -> list[tuple[int, int, Path]]:
+    """The last of these places, and those with the same text."""
+    if not places:
+        return []
+    start, stop, _ = places[-1]
+    return [place for place in places if text[place[0] : place[1]] == text[start:stop]]
 
 
 def _is_name(token: str, name: str) -> bool:
