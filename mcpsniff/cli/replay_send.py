@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from mcpsniff.replay.send_links import Where
     from mcpsniff.replay.send_run import Run
 
+STOPPED: Final = 128 + signal.SIGTERM
 DIFFERENT: Final = 1
 """The exit status where something is not as recorded."""
 
@@ -164,6 +164,7 @@ def say_masked(run: "Run") -> None:
 
 def _hold(run: "Run", options: dict[str, Any]) -> None:
     """Hold the conversations, and tell what came of them: on stdout, and in the files that are asked for."""
+    from mcpsniff.cli.replay_update import updated
     from mcpsniff.replay.send_json import report
     from mcpsniff.replay.send_outcome import TalkOutcome
     from mcpsniff.replay.send_run import send_again
@@ -182,10 +183,13 @@ def _hold(run: "Run", options: dict[str, Any]) -> None:
         if task is not None:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        await send_again(run, lambda _talk: None, told)
+        await send_again(run, tape, told)
 
-    with suppress(asyncio.CancelledError):
-        asyncio.run(hold())
+    with updated(options["update"], run.where, run.script, options["directory"]) as tape:
+        try:
+            asyncio.run(hold())
+        except asyncio.CancelledError:  # told to stop: nothing is left behind, and no capture either
+            sys.exit(STOPPED)
     for line in summary_lines(run):
         print_line(line)
     if options["report"] is not None:
