@@ -68,7 +68,16 @@ SEND_ONLY = ("update", "headers", "variables", "allow_writes", "normalise", "no_
 @click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Play a capture again: as its server (--serve), or as its client (--to)."""
+    """Play a capture again: as its server (--serve), or as its client (--to).
+
+    CAPTURE is a file. LABEL is the name of a server as `mcpsniff list` shows it, or a part of that name, and means its
+    newest capture. Without either it is the newest capture of all.
+
+    As the server it gives a client the recorded answers, with all that belonged to them, under the client's ids, on
+    any transport; nothing is started. Exit status: that of the recorded server if it ended first, 1 for misses with
+    --strict, else 0. As the client it sends what the recorded client said and tells how the answers differ; exit status
+    1 if they do. See docs/replay.md.
+    """
     target = target_of(ctx, options["url"])
     chosen = [bool(options["serve"]), target is not None, options["as_recorded"]]
     if sum(chosen) != 1:
