@@ -1,7 +1,7 @@
 """What a live server says to a client that goes through a recording: each thing to where it belongs."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -19,6 +19,9 @@ AFTERWARDS: Final = 0.3
 """The same once the request that it belongs to has been answered, and for what has failed to come before."""
 MOST_KEPT: Final = 100_000
 """Notifications that are kept to be compared."""
+
+LAST_WORDS: Final = 10
+"""Lines of a server's stderr that are told when it has gone."""
 
 
 class Hearing:
@@ -39,6 +42,8 @@ class Hearing:
         """Refusals of what asked for no answer."""
         self.gone: str | None = None
         """How the server has gone, in words as after "the server", if it has."""
+        self.last_words: deque[str] = deque(maxlen=LAST_WORDS)
+        """What it wrote to its stderr last."""
         self._own: dict[IdKey, asyncio.Future[Message | None]] = {}
         self._on_answer = on_answer
         self._on_question = on_question
@@ -99,7 +104,8 @@ class Hearing:
         """A response has begun, which says nothing yet."""
 
     def wrote(self, text: str) -> None:
-        """What a server writes to its stderr is not compared; the link keeps the last lines."""
+        """The server has written to its stderr, which is not compared."""
+        self.last_words.append(text)
 
     def ended(self, why: str) -> None:
         """Nothing more will come."""

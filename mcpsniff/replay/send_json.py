@@ -30,6 +30,7 @@ def _talk(talk: TalkOutcome) -> dict[str, Any]:
         "requests": [_outcome(outcome) for outcome in talk.outcomes],
         "differences": talk.said,
         "notes": talk.notes,
+        "stderr": talk.last_words,
     }
 
 

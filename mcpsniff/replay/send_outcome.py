@@ -84,6 +84,8 @@ class TalkOutcome:
     said: list[str] = field(default_factory=list)
     """Differences that belong to no request."""
     notes: list[str] = field(default_factory=list)
+    last_words: list[str] = field(default_factory=list)
+    """The last lines of the server's stderr, where it has gone before its time; captured text."""
 
     @property
     def differs(self) -> bool:

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import os
 import signal
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -19,8 +18,6 @@ from mcpsniff.wire.ndjson import LineSplitter
 
 GRACE: Final = 2.0
 """Seconds that a server has to end once its stdin was closed, as in the SDKs; then TERM, and a second later KILL."""
-LAST_LINES: Final = 20
-"""Lines of stderr that are kept."""
 _READ: Final = 1 << 16
 _TERM_GRACE: Final = 1.0
 
@@ -52,8 +49,6 @@ class StdioLink:
         self._channels = (0, 0, 0)
         self._is_closing = False
         self._lock = asyncio.Lock()
-        self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
-        """What it wrote to stderr last."""
 
     async def open(self) -> None:
         """Start the process. Raises UnreachableError."""
@@ -148,7 +143,6 @@ class StdioLink:
 
     def _words(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip("\r")
-        self.last_lines.append(text)
         self._tape.chunk(self._channels[2], line + b"\n")
         self._ear.wrote(text)
 

@@ -82,6 +82,8 @@ class Sender:
                 task.cancel()
             await link.close()
         self.outcome.transport = link.transport
+        if self.hearing.gone is not None:
+            self.outcome.last_words = list(self.hearing.last_words)
         conclude(self)
         return self.outcome
 
@@ -157,6 +159,9 @@ class Sender:
 
     async def _say(self, item: Item) -> None:
         """Send one text, but for the messages of it that cannot be sent."""
+        if self.hearing.gone is not None:
+            self.is_cut_short = True
+            return
         texts = [text for message in item.messages if (text := await self._prepared(message, item)) is not None]
         if not texts:
             return
@@ -166,9 +171,6 @@ class Sender:
             return
         sent = text_of(texts, item.messages, self._tools.headers)
         calls = [self._call(text, sent) for text in texts if text.scene is not None]
-        if self.hearing.gone is not None:
-            self.is_cut_short = True
-            return
         try:
             await self._link.send(sent)
         except GoneError:

@@ -45,6 +45,7 @@ def talk_lines(outcome: TalkOutcome, width: int, *, of_several: bool = False) ->
         yield from outcome_lines(one, width)
     yield from ([("changed", f"≠ {visible(text)}")] for text in outcome.said)
     yield from ([("remark", f"· {visible(text)}")] for text in outcome.notes)
+    yield from ([("stderr", "  stderr "), ("stderr-text", visible(text))] for text in outcome.last_words)
 
 
 def outcome_lines(outcome: Outcome, width: int) -> Iterator[Line]:

@@ -28,7 +28,7 @@ def conclude(sender: "Sender") -> None:
 
 
 def _why_unsent(sender: "Sender") -> str:
-    return f"the server {sender.hearing.gone}" if sender.hearing.gone is not None else "it could not be sent"
+    return f"the server {sender.hearing.gone} before" if sender.hearing.gone is not None else "it could not be sent"
 
 
 def _judge(sender: "Sender", call: Call, outcome: Outcome) -> None:
@@ -42,7 +42,8 @@ def _judge(sender: "Sender", call: Call, outcome: Outcome) -> None:
         if call.refusal.status != _status(scene):
             outcome.differ(f"HTTP refused it with {call.refusal.status}, and with {_status(scene)} when recorded")
     elif scene.exchange is not None and scene.exchange.state == CANCELLED:
-        outcome.why = "it was cancelled, as recorded"
+        outcome.state = SAME
+        outcome.notes.append("cancelled, as recorded")
     elif recorded is None:
         outcome.state = UNCOMPARED if scene.is_cut else SAME
         outcome.why = "the capture does not have its answer" if scene.is_cut else ""
