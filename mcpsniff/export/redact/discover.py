@@ -1,5 +1,6 @@
 """Reads the documents of a capture for the first time: which values are to be removed, and where only here."""
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ from mcpsniff.export.redact.pattern import Patterns
 from mcpsniff.export.redact.rules import Rules
 from mcpsniff.export.redact.search import texts_in
 from mcpsniff.export.redact.values import NUMBER, Values, is_everyday, is_ours
-from mcpsniff.export.redact.views import unescaped
+from mcpsniff.export.redact.views import Interest, unescaped
 
 LONG: Final = 16 << 10
 """Bytes of a value beyond which only its beginning is looked for elsewhere."""
@@ -41,6 +42,10 @@ class Discoverer:
         self._rules = rules
         self._values = values
         self._patterns = patterns
+        self._forms = rules.forms
+        hints = {hint for form in rules.forms for hint in form.hints}
+        self._interest = Interest(self._may_have_form)
+        self._hints = re.compile(b"|".join(map(re.escape, sorted(hints)))) if hints else None
         self.places: dict[object, list[Place]] = {}
         for value in rules.values:
             values.add(value, "value", everywhere=True)
@@ -56,17 +61,19 @@ class Discoverer:
                 self._try_patterns(document, field, self._patterns)
 
     def _look_for_forms(self, data: bytes) -> None:
-        forms = self._rules.forms
-        if not forms:
+        if self._hints is None:
             return
         escaped_json = b"\\" in data and looks_like_json(data)
-        for encoding, text in texts_in(data, SIGNIFICANT):
-            if not encoding and escaped_json:
-                continue  # `\nbob@…` is no `nbob@…`
-            for form in forms:
+        for encoding, text in texts_in(data, SIGNIFICANT, self._interest):
+            if (not encoding and escaped_json) or not self._may_have_form(text):
+                continue  # `\nbob@…` in JSON is no `nbob@…`
+            for form in self._forms:
                 if any(hint in text for hint in form.hints):
                     for found in form.pattern.finditer(text):
                         self._values.add(found[found.lastindex or 0], form.what)
+
+    def _may_have_form(self, text: bytes) -> bool:
+        return self._hints is not None and self._hints.search(text) is not None
 
     def _judge(self, document: Document, field: Field) -> None:
         """Take note of a value that its name or its path announces."""
@@ -160,6 +167,8 @@ def fields_of(document: Document) -> Iterator[Field]:
     if start >= 0 and (document.kind == "event" or looks_like_json(data)):
         for field in json_fields(data):
             yield field
+            if field.value.lstrip()[:1] in (b"{", b"["):
+                continue  # what is in it comes by itself
             if field.how == "string" and data[field.start : field.stop] == field.value:
                 yield from _free(field.value, field.start)
             elif field.how == "string":
@@ -181,8 +190,10 @@ def _within_escapes(data: bytes, field: Field) -> Iterator[Field]:
 def _free(text: bytes, start: int) -> Iterator[Field]:
     """What free text says."""
     if b"=" in text or b":" in text or b"-" in text:
-        yield from pair_fields(text, start)
-        yield from said_fields(text, start)
+        pairs = list(pair_fields(text, start))
+        yield from pairs
+        starts = {pair.start for pair in pairs}  # a key of a URL ends at a mark that free text would go on over
+        yield from (said for said in said_fields(text, start) if said.start not in starts)
 
 
 def _lines(text: bytes) -> Iterator[Field]:

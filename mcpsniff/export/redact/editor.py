@@ -6,7 +6,7 @@ from mcpsniff.export.redact.discover import Place, fields_of
 from mcpsniff.export.redact.documents import HEADER, Document
 from mcpsniff.export.redact.search import edits_in
 from mcpsniff.export.redact.values import Values
-from mcpsniff.export.redact.views import Edit, settled
+from mcpsniff.export.redact.views import Edit, Interest, applied, settled
 
 LONGEST_AT = 200
 """Characters of the words that say where something was."""
@@ -17,12 +17,13 @@ class Editor:
 
     def __init__(self, values: Values, places: dict[object, list[Place]]) -> None:
         self.values = values
+        self._interest = Interest(values.matcher.has)
         self._places = places
 
     def read(self, document: Document) -> list[Edit]:
         """The edits of a document, in order; they do not overlap."""
         values = self.values
-        edits = edits_in(document.data, values.matcher, values.new)
+        edits = edits_in(document.data, values.matcher, self._interest, values.new)
         if own := self._places.get(document.key):
             for place in own:
                 new, what = values.new(place.value)
@@ -49,9 +50,5 @@ class Editor:
     def _words(self, path: tuple[str, ...]) -> str:
         """A path in words, in which there is no value either."""
         text = ".".join(path)[:LONGEST_AT].encode("utf-8", "replace")
-        clean = [Edit(start, stop, self.values.new(value)[0]) for start, stop, value in self.values.matcher.find(text)]
-        if clean:
-            from mcpsniff.export.redact.views import applied
-
-            text = applied(text, clean)
-        return text.decode("utf-8", "replace")
+        edits = edits_in(text, self.values.matcher, self._interest, self.values.new)
+        return applied(text, edits).decode("utf-8", "replace")

@@ -42,6 +42,11 @@ class ChannelEdits:
         """What there was at each place that is told of."""
         return (edit.what for edit in self._edits if edit.what)
 
+    @property
+    def growth(self) -> int:
+        """By how many bytes the channel grows; what is left out as a gap counts as if it was there."""
+        return sum(len(edit.new) - (edit.stop - edit.start) for edit in self._edits if not edit.is_gap)
+
     def since(self, number: int) -> list[Edit]:
         """The edits after the first ``number`` that were added, by their place."""
         return sorted(self._edits[number:])

@@ -44,6 +44,10 @@ class Matcher:
             else:
                 position = start + 1
 
+    def has(self, text: bytes) -> bool:
+        """Say whether there is one in ``text``."""
+        return self.first(text) is not None
+
     def first(self, text: bytes) -> int | None:
         """Where the first one begins, or None."""
         return next((start for start, _, _ in self.find(text)), None)

@@ -10,7 +10,7 @@ from mcpsniff.export.redact.matcher import Matcher
 from mcpsniff.export.redact.needles import needles_of
 from mcpsniff.export.redact.search import texts_in
 from mcpsniff.export.redact.told import Told
-from mcpsniff.export.redact.views import Edit
+from mcpsniff.export.redact.views import Edit, Interest
 from mcpsniff.export.redact.walk import Walk
 
 MOST: Final = 20
@@ -25,6 +25,7 @@ class Remains:
 
     def __init__(self, values: frozenset[bytes]) -> None:
         self._plain = Matcher(values)
+        self._interest = Interest(self._plain.has)
         self._names = needles_of(values)
         self._forms = Matcher(self._names)
         self._in_lines = Matcher(
@@ -53,7 +54,7 @@ class Remains:
             self._look_into_file(part.path)
 
     def _read(self, document: Document) -> list[Edit]:
-        for encoding, text in texts_in(document.data, self._plain.shortest):
+        for encoding, text in texts_in(document.data, self._plain.shortest, self._interest):
             if self._plain.first(text) is not None:
                 self._tell(f"{document.where}{f' ({encoding})' if encoding else ''}")
         return []

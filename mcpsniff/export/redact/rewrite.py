@@ -69,6 +69,8 @@ class Rewriter:
             self._open.discard(channel)
         body = self._told.body(index, record)
         edits = None if channel is None else self._edits.get(channel)
+        if edits is not None and kind == OPEN:
+            body = _lengthened(body, edits.growth)
         if edits is not None and kind in (REWRITE, MASK, REDACT):
             body = _moved(body, edits)
         if kind == REWRITE:
@@ -134,6 +136,21 @@ def _moved(body: dict[str, Any], edits: ChannelEdits) -> dict[str, Any]:
         return body
     first = edits.moved_start(start)
     return {**body, "start": first, "length": max(0, edits.moved_stop(start + length) - first) if length else 0}
+
+
+def _lengthened(body: dict[str, Any], growth: int) -> dict[str, Any]:
+    """The head of a body's channel with the length that the body has now."""
+    meta = body.get("meta")
+    if not growth or not isinstance(meta, dict) or not isinstance(meta.get("headers"), list):
+        return body
+    headers = [
+        [pair[0], str(max(0, int(pair[1]) + growth))]
+        if len(pair) == 2 and str(pair[0]).lower() == "content-length" and str(pair[1]).isdecimal()
+        else pair
+        for pair in meta["headers"]
+        if isinstance(pair, list)
+    ]
+    return {**body, "meta": {**meta, "headers": headers}}
 
 
 def _data(data: bytes) -> Any:

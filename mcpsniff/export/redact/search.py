@@ -4,13 +4,19 @@ import re
 from collections.abc import Callable, Iterator
 
 from mcpsniff.export.redact.matcher import Matcher
-from mcpsniff.export.redact.views import DEPTH, Edit, is_binary, settled, views
+from mcpsniff.export.redact.views import DEPTH, Edit, Interest, View, is_binary, settled, views
 
 _ESCAPED = re.compile(rb"(?:\\(?:[uU][0-9A-Fa-f]{0,3})?|%[0-9A-Fa-f]?|&(?:#[xX]?[0-9A-Fa-f]{0,6}|[A-Za-z]{0,7}))\Z")
 
 
 def edits_in(
-    text: bytes, matcher: Matcher, new: Callable[[bytes], tuple[bytes, str]], depth: int = DEPTH
+    text: bytes,
+    matcher: Matcher,
+    interest: Interest,
+    new: Callable[[bytes], tuple[bytes, str]],
+    *,
+    depth: int = DEPTH,
+    before: View | None = None,
 ) -> list[Edit]:
     """The edits that put ``new`` (what stands for a value, and what the value is) in the place of each value found.
 
@@ -18,8 +24,8 @@ def edits_in(
     """
     edits = [Edit(_beginning(text, start), stop, *new(value)) for start, stop, value in matcher.find(text)]
     if depth and not is_binary(text):
-        for view in views(text, matcher.shortest):
-            if inner := edits_in(view.text, matcher, new, depth - 1):
+        for view in views(text, matcher.shortest, interest, before):
+            if inner := edits_in(view.text, matcher, interest, new, depth=depth - 1, before=view):
                 edits += view.outer(inner)
     return settled(edits) if len(edits) > 1 else edits
 
@@ -36,10 +42,12 @@ def _beginning(text: bytes, start: int) -> int:
     return at
 
 
-def texts_in(text: bytes, least: int, depth: int = DEPTH) -> Iterator[tuple[str, bytes]]:
+def texts_in(
+    text: bytes, least: int, interest: Interest, depth: int = DEPTH, before: View | None = None
+) -> Iterator[tuple[str, bytes]]:
     """``text`` and what it may encode, with the names of the encodings."""
     yield "", text
     if depth and not is_binary(text):
-        for view in views(text, least):
-            for name, inner in texts_in(view.text, least, depth - 1):
+        for view in views(text, least, interest, before):
+            for name, inner in texts_in(view.text, least, interest, depth - 1, view):
                 yield f"{view.name}, {name}" if name else view.name, inner

@@ -3,6 +3,7 @@
 import hmac
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from mcpsniff.export.redact.matcher import SHORTEST, Matcher
@@ -60,6 +61,8 @@ class Values:
         self._kinds: dict[bytes, str] = {}
         self._everywhere: set[bytes] = set()
         self._named: dict[bytes, bytes] = {}
+        self._same: dict[bytes, bytes] = {}
+        """Of another way to write a value: the value."""
         self._taken: Counter[str] = Counter()
         self.places: Counter[bytes] = Counter()
         """How often each value was replaced."""
@@ -71,6 +74,8 @@ class Values:
         if not value or is_ours(value):
             return
         self._kinds.setdefault(value, kind)
+        if len(value) < SHORTEST:
+            return
         if everywhere or (everywhere is None and not is_everyday(value)):
             self._everywhere.add(value)
 
@@ -89,16 +94,16 @@ class Values:
             self._named[value] = self._pseudonym(value, kind)
         alike: dict[bytes, bytes] = {}
         for value in self._everywhere:
-            if not value.isascii() and (other := _latin(value)) is not None:
+            for other in _alike(value):
                 alike[other] = self._named[value]
                 self._kinds.setdefault(other, self._kinds[value])
-        self._everywhere.update(alike)
+                self._same[other] = value
         self._named = {**alike, **self._named}
-        self.matcher = Matcher(value for value in self._everywhere if len(value) >= SHORTEST)
+        self.matcher = Matcher([*self._everywhere, *(other for other in alike if other not in self._everywhere)])
 
     def new(self, value: bytes) -> tuple[bytes, str]:
         """What stands for ``value``, and what it was; this counts as a place."""
-        self.places[value] += 1
+        self.places[self._same.get(value, value)] += 1
         return self._named[value], self._kinds[value]
 
     def knows(self, value: bytes) -> bool:
@@ -150,10 +155,13 @@ class Values:
         return b"%d" % self._taken[kind]
 
 
-def _latin(value: bytes) -> bytes | None:
-    """The value as ISO 8859-1 has it, as headers may; None if it has it not."""
+def _alike(value: bytes) -> Iterator[bytes]:
+    """The value as ISO 8859-1 has it, as headers may, and as forms have it, with ``+`` for spaces."""
     try:
         other = value.decode().encode("latin-1")
     except UnicodeError:
-        return None
-    return None if other == value else other
+        other = value
+    if other != value:
+        yield other
+    if b" " in value:
+        yield value.replace(b" ", b"+")

@@ -7,8 +7,8 @@ any alignment and alphabet, hexadecimal, UTF-16. Views have views: what was enco
 import html
 import re
 from base64 import b64decode, urlsafe_b64encode
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
 DEPTH: Final = 3
@@ -26,7 +26,10 @@ _DATA_LINES = re.compile(rb"(?:\r\n|\n|\r)data: ?")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{6,}+={0,2}")
 _HEX = re.compile(rb"[0-9A-Fa-f]{8,}+")
 _CONTROLS: Final = bytes(code for code in range(1, 0x20) if code not in b"\t\n\r\f\x1b") + b"\x7f"
+_NOT_PRINTED: Final = bytes(code for code in range(256) if not 0x20 <= code < 0x7F and code not in b"\t\n\r")
+_IN_FORM = re.compile(rb"[A-Za-z0-9_.\[\]]=[^\s\"'&+]{0,256}\+")
 _SHORT: Final = 64
+_REMEMBERED: Final = 200_000
 _SIMPLE: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"0": b"\0"}
 _PLAIN_BYTES: Final = (
     frozenset(b"-_.~") | frozenset(range(0x30, 0x3A)) | frozenset(range(0x41, 0x5B)) | frozenset(range(0x61, 0x7B))
@@ -45,6 +48,26 @@ class Edit(NamedTuple):
     """Where in the message or head that is."""
     is_gap: bool = False
     """Nothing is put in its place, and that is admitted as a gap."""
+
+
+class Interest:
+    """Says which decoded bytes are worth a view: text, and what ``has`` something. Remembers words that are not."""
+
+    def __init__(self, has: Callable[[bytes], bool]) -> None:
+        self._has = has
+        self._dull: set[bytes] = set()
+
+    def in_word(self, word: bytes, views: Iterable["Coded"]) -> Iterator["Coded"]:
+        """Those of a word's ``views`` that are worth it."""
+        if word in self._dull:
+            return
+        is_dull = True
+        for view in views:
+            if _is_text(view.text) or self._has(view.text):
+                is_dull = False
+                yield view
+        if is_dull and len(word) <= _SHORT and len(self._dull) < _REMEMBERED:
+            self._dull.add(word)
 
 
 class View(Protocol):
@@ -95,6 +118,11 @@ class Pieces:
             )
             for edit in edits
         ]
+
+    def changes(self, start: int, stop: int) -> bool:
+        """Say whether anything between these places of `text` stands for something else."""
+        at = bisect_left(self._inner, start)
+        return at < len(self._inner) and self._inner[at] <= stop
 
     def place(self, position: int, *, is_stop: bool = False) -> int:
         """Where a position of `text` is in the source; within what stands for others, its beginning or its end."""
@@ -150,54 +178,80 @@ def is_binary(text: bytes) -> bool:
     return len(text) > _SHORT and (len(text) - len(text.translate(None, _CONTROLS))) * 50 > len(text)
 
 
-def views(text: bytes, least: int) -> Iterator[View]:
-    """All views of ``text`` that may show something else than it does, of at least ``least`` bytes."""
+def views(text: bytes, least: int, interest: Interest, before: View | None = None) -> Iterator[View]:
+    """All views of ``text`` that may show something else than it does, of at least ``least`` bytes.
+
+    Of what any word might be (base64), only those of ``interest``. ``before`` is the view that ``text``
+    is: what it has in common with what it was made of is not looked at again.
+    """
     if b"\\" in text:
         yield Pieces("JSON escapes", text, _ESCAPE, _unescaped, _escape)
-    if b"%" in text:
+    if b"%" in text and _PERCENT.search(text):
         yield Pieces("percent encoding", text, _PERCENT, lambda found: bytes([int(found[1], 16)]), _as_percent)
-        if b"+" in text:
-            yield Pieces("form encoding", text, _FORM, _unformed, _as_percent)
-    elif b"+" in text:
+    if b"+" in text and _IN_FORM.search(text):
         yield Pieces("form encoding", text, _FORM, _unformed, _as_percent)
-    if b"&" in text:
-        yield Pieces("HTML", text, _REFERENCE, _dereferenced, lambda new: html.escape(new.decode()).encode())
+    if b"&" in text and _REFERENCE.search(text):
+        view = Pieces("HTML", text, _REFERENCE, _dereferenced, lambda new: html.escape(new.decode()).encode())
+        if view.text != text:
+            yield view
     if b"\ndata:" in text or b"\rdata:" in text:
         yield Pieces("data lines", text, _DATA_LINES, lambda _: b"\n", lambda new: new)
         yield Pieces("joined data lines", text, _DATA_LINES, lambda _: b"", lambda new: new)
-    yield from _runs(text, least)
+    yield from _runs(text, least, interest, before if isinstance(before, Pieces) else None)
     if b"\0" in text:
         yield from _wide(text)
 
 
-def _runs(text: bytes, least: int) -> Iterator[View]:
+def _is_text(decoded: bytes) -> bool:
+    """Say whether decoded bytes look like text, or like UTF-16: words decode to noise."""
+    size = len(decoded)
+    if size > _SHORT and decoded.count(0) * 4 > size:
+        return True
+    if decoded.count(0) * 3 > size:
+        return True
+    return len(decoded.translate(None, _NOT_PRINTED)) * 5 >= size * 3 and not is_binary(decoded)
+
+
+def _runs(text: bytes, least: int, interest: Interest, before: Pieces | None) -> Iterator[View]:
     for found in _BASE64.finditer(text):
-        run = found[0].rstrip(b"=")
-        if len(run) * 3 < least * 4:
+        word = found[0]
+        if len(word) * 3 < least * 4 or word.islower():  # base64 has capitals, but for one in thousands of short ones
             continue
-        padding = found[0][len(run) :]
-        is_url = b"-" in run or b"_" in run
-        plain = run.replace(b"-", b"+").replace(b"_", b"/") if is_url else run
-        for skip in range(4):
-            yield from _base64(plain, found.start(), skip, padding, is_url=is_url)
+        if before is None or before.changes(found.start(), found.end()):
+            yield from interest.in_word(word, _alignments(word, found.start()))
     for found in _HEX.finditer(text):
         if found.end() - found.start() < 2 * least:
             continue
-        is_upper = not any(letter in found[0] for letter in b"abcdef")
-        for skip in range(2):
-            stop = found.end() - (found.end() - found.start() - skip) % 2
-            start = found.start() + skip
-            decoded = bytes.fromhex(text[start:stop].decode())
-            yield Coded("hexadecimal", start, stop, decoded, _to_upper_hex if is_upper else _to_hex)
+        if before is None or before.changes(found.start(), found.end()):
+            yield from interest.in_word(b"hex " + found[0], _nibbles(found[0], found.start()))
 
 
-def _base64(run: bytes, start: int, skip: int, padding: bytes, *, is_url: bool) -> Iterator[View]:
+def _nibbles(word: bytes, at: int) -> Iterator[Coded]:
+    """The views of a run of hexadecimal digits."""
+    encode = _to_upper_hex if not any(letter in word for letter in b"abcdef") else _to_hex
+    for skip in range(2):
+        stop = len(word) - (len(word) - skip) % 2
+        yield Coded("hexadecimal", at + skip, at + stop, bytes.fromhex(word[skip:stop].decode()), encode)
+
+
+def _alignments(word: bytes, at: int) -> Iterator[Coded]:
+    """The views of a run of base64, which may begin within another word."""
+    run = word.rstrip(b"=")
+    padding = word[len(run) :]
+    is_url = b"-" in run or b"_" in run
+    plain = run.replace(b"-", b"+").replace(b"_", b"/") if is_url else run
+    for skip in range(4):
+        if view := _base64(plain, at, skip, padding, is_url=is_url):
+            yield view
+
+
+def _base64(run: bytes, start: int, skip: int, padding: bytes, *, is_url: bool) -> Coded | None:
     """The view of a run of base64 that begins ``skip`` characters late."""
     size = len(run) - skip
     if size % 4 == 1:
         size -= 1
     if size < 6:
-        return
+        return None
     decoded = b64decode(run[skip : skip + size] + b"=" * (-size % 4))
     ends_run = skip + size == len(run)
     stop = start + skip + size + (len(padding) if ends_run else 0)
@@ -209,7 +263,7 @@ def _base64(run: bytes, start: int, skip: int, padding: bytes, *, is_url: bool) 
             coded = coded.replace(b"-", b"+").replace(b"_", b"/")
         return coded if ends_run and padding else coded.rstrip(b"=")
 
-    yield Coded("base64", start + skip, stop, leftover, encode)
+    return Coded("base64", start + skip, stop, leftover, encode)
 
 
 def _wide(text: bytes) -> Iterator[View]:

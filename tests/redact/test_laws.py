@@ -1,0 +1,123 @@
+"""Laws: what happened is the same in a redacted capture, and the second pass finds whatever is left."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcpsniff.capture.reader import open_capture
+from mcpsniff.export.redact.needles import forms_of, needles_of
+from mcpsniff.export.redact.remains import Remains
+from tests.capture.capture_files import save
+from tests.captures.samples import FOLDER, NAMES
+from tests.redact.planted import (
+    ENCODINGS,
+    REQUEST,
+    RESULT,
+    SECRET,
+    answer,
+    coded,
+    cut,
+    outline,
+    pipes,
+    post,
+    redacted,
+    wire,
+)
+
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from([SECRET, "bob@example.com", "token=abc123def456", "/home/bob/x", "\\n", "%41", "&amp;", "é"]),
+        st.sampled_from(list(ENCODINGS)).map(lambda name: ENCODINGS[name](SECRET).decode()),
+        st.text("ab1=:& ,.-_+/%", max_size=8),
+    ),
+    max_size=4,
+).map(lambda words: " ".join(words).replace('"', "").replace("\\", "\\\\"))
+
+
+def same(records: list[object]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        got = redacted(Path(folder), records, values=[SECRET])  # type: ignore[arg-type]
+        assert outline(got.path) == outline(got.source)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(1, 200), TEXTS)
+def test_on_pipes_however_they_are_read(texts: list[str], size: int, log: str) -> None:
+    asked = b"".join((REQUEST % (n, text)).encode() + b"\n" for n, text in enumerate(texts))
+    said = b"".join((RESULT % (n, text)).encode() + b"\n" for n, text in enumerate(texts))
+    same(pipes(*((c, one) for c, data in ((0, asked), (2, log.encode()), (1, said)) for one in cut(data, size))))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=3), st.integers(1, 300), st.integers(1, 80), st.sampled_from(range(4)))
+def test_over_http_however_it_is_cut(texts: list[str], size: int, chunk: int, way: int) -> None:
+    talk = []
+    for n, text in enumerate(texts):
+        said = (RESULT % (n, text)).encode()
+        event = b"data: " + said + b"\n\n"
+        sizes = [chunk] * 200
+        talk.append((0, post((REQUEST % (n, text)).encode(), "X-Thing: " + text.replace("\\", ""))))
+        talk.append((1, [
+            answer(said),
+            answer(said, chunks=sizes),
+            answer(event, kind="text/event-stream", chunks=sizes),
+            answer(coded(event, "gzip"), "Content-Encoding: gzip", kind="text/event-stream", chunks=sizes),
+        ][way]))  # fmt: skip
+    same(wire(*((channel, one) for channel, data in talk for one in cut(data, size))))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.binary(max_size=300), max_size=4), st.booleans())
+def test_any_bytes(said: list[bytes], is_wire: bool) -> None:
+    mixed = [(n % 2, data + b" bob@example.com " * (n % 3)) for n, data in enumerate(said)]
+    with tempfile.TemporaryDirectory() as folder:
+        got = redacted(Path(folder), wire(*mixed) if is_wire else pipes(*mixed))
+        assert b"bob@example" not in b"".join(got.bytes_of(n) for n in range(3))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_samples(name: str, tmp_path: Path) -> None:
+    source = FOLDER / f"{name}.mcpcap"
+    capture = open_capture(str(source))
+    records = list(capture.records())
+    header = {"transport": capture.header.transport, "cwd": "/home/demo"}
+    stored = [one for one in records if not (one.kind == "gap" and one.body["why"] == "damage")]
+    got = redacted(tmp_path, stored, header)
+    assert outline(got.path) == outline(got.source)
+
+
+VALUE = "s3cr3t Vål&ue/42<x>"
+
+
+@pytest.mark.parametrize("number", range(len(list(forms_of(VALUE.encode())))))
+def test_the_second_pass_finds_each_form(number: int, tmp_path: Path) -> None:
+    name, form = list(forms_of(VALUE.encode()))[number]
+    padded = b"before " + form + b" after"
+    for records in (pipes((2, padded)), pipes(*((2, one) for one in cut(padded, 5)))):
+        path = save(tmp_path, "x.mcpcap", records)
+        remains = Remains(frozenset([VALUE.encode()]))
+        remains.look(open_capture(str(path)))
+        assert remains.found, name
+        assert not any(VALUE[:6] in place for place in remains.found)
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_the_second_pass_finds_each_encoding(name: str, tmp_path: Path) -> None:
+    body = coded(ENCODINGS[name](SECRET), "gzip")
+    records = wire((0, post(b"{}")), (1, answer(body, "Content-Encoding: gzip")))
+    remains = Remains(frozenset([SECRET.encode()]))
+    remains.look(open_capture(str(save(tmp_path, "x.mcpcap", records, transport="http"))))
+    assert remains.found
+
+
+def test_there_are_at_least_a_dozen_encodings() -> None:
+    assert len(set(needles_of([VALUE.encode()]).values())) >= 12
+
+
+def test_a_clean_capture_has_no_remains(tmp_path: Path) -> None:
+    remains = Remains(frozenset([SECRET.encode(), b"12345678"]))
+    remains.look(open_capture(str(save(tmp_path, "x.mcpcap", pipes((2, b"112345678 nothing s3cr3t"))))))
+    assert remains.found == []
