@@ -10,11 +10,17 @@ from typing import Final, NamedTuple
 
 from mcpsniff.proxy.mask_argv import MASK, mask_argv
 from mcpsniff.proxy.mask_head import SCHEMES
-from mcpsniff.proxy.mask_names import is_credential_header
+from mcpsniff.proxy.mask_keys import decoded_text
+from mcpsniff.proxy.mask_names import is_credential_header, is_telling_member
 from mcpsniff.proxy.mask_told import without_secrets
 
 _SCHEME: Final = re.compile(rf"(?:{'|'.join(word.decode() for word in SCHEMES)})\s+(?=\S)", re.IGNORECASE)
 _IN_A_URL: Final = re.compile(r"(?:(?<=://)|([\w.%-]+)=)(\*+)(?=[@&#]|$)")
+_FORM_FIELD: Final = re.compile(rb"(?P<before>^|&)(?P<name>[^=&]*)(?P<between>=)(?P<value>[^&]*)")
+_JSON_TEXT: Final = rb'[^"\\]*(?:\\.[^"\\]*)*'
+_JSON_MEMBER: Final = re.compile(
+    rb'(?P<before>")(?P<name>' + _JSON_TEXT + rb')(?P<between>"\s*:\s*")(?P<value>' + _JSON_TEXT + rb")", re.DOTALL
+)
 _NO_NAME: Final = re.compile(r"[^A-Z0-9]+")
 _OF_A_WORD: Final = re.compile(r"([\w.-]+)[\"']?(?:\s*[=:]\s*|\s+)[\"']?(?:\w+\s+)?$")
 
@@ -66,6 +72,21 @@ def words(argv: Iterable[str]) -> list[Holed]:
                 parts.append(piece)
         found.append(tuple(parts))
     return found
+
+
+def form(data: bytes) -> bytes:
+    """A form with ``*`` for each secret in it, however it was recorded."""
+    return _FORM_FIELD.sub(_hidden, data)
+
+
+def json_object(data: bytes) -> bytes:
+    """JSON with ``*`` for each text under the name of a secret."""
+    return _JSON_MEMBER.sub(_hidden, data)
+
+
+def _hidden(found: re.Match[bytes]) -> bytes:
+    is_secret = is_telling_member(decoded_text(found["name"]))
+    return found["before"] + found["name"] + found["between"] + (b"***" if is_secret else found["value"])
 
 
 def holes(texts: Iterable[Holed]) -> list[str]:

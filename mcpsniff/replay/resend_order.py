@@ -10,18 +10,27 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mcpsniff.errors import UsageError
-from mcpsniff.protocol.http import LEGACY_STREAM, SESSION_HEADER, VERSION_HEADER, HttpExchange
+from mcpsniff.protocol.http import (
+    LEGACY_STREAM,
+    SESSION_HEADER,
+    VERSION_HEADER,
+    HttpExchange,
+    is_json_type,
+    media_type,
+    origin_form,
+)
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.revisions import LEGACY as LEGACY_REVISIONS
 from mcpsniff.protocol.talk import BARE, LEGACY, MODERN, SESSION
-from mcpsniff.replay.resend_holes import Holed, header_value, url, words
+from mcpsniff.replay.resend_holes import Holed, form, header_value, json_object, url, words
 from mcpsniff.replay.resend_pick import Picked
-from mcpsniff.replay.script import PIPE, Script, Talk, is_answer
+from mcpsniff.replay.script import PIPE, Script, Talk, Web, is_answer
 from mcpsniff.replay.send_headers import ACCEPT, JSON, named_by, standard_headers
 
 INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
 _OF_A_CONNECTION: Final = frozenset(
     [
         *("host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te"),
@@ -141,18 +150,28 @@ def _bare_http(picked: Picked, name: str, url_to: str | None) -> Order:
     assert http is not None
     order = Order(f"HTTP {http.method} {http.path} of {name}", BARE, b"", is_request=False, method=http.method)
     if picked.web is not None:
-        order.body = picked.web.asked.kept
-        order.title += ", whose body was kept in part" if picked.web.asked.is_cut else ""
+        order.body = _body(picked.web)
+        order.title += (
+            ", whose body is not whole" if picked.web.asked.is_cut or order.body != picked.web.asked.kept else ""
+        )
     order.url = (url_to,) if url_to is not None else url(_whole(http))
     order.headers = _headers(http)
     return order
 
 
+def _body(web: Web) -> bytes:
+    """What a request carried that is no message, without the secrets in it; empty where they cannot be told."""
+    kind = media_type(web.http.asks("content-type"))
+    if kind == "application/x-www-form-urlencoded":
+        return form(web.asked.kept)
+    return json_object(web.asked.kept) if is_json_type(kind) else b""
+
+
 def _whole(http: HttpExchange) -> str:
-    if "://" in http.target:
+    if _HTTP.match(http.target):
         return http.target
-    origin = http.authority if "://" in http.authority else f"http://{http.authority}"
-    return origin + http.target
+    origin = http.authority if _HTTP.match(http.authority) else f"http://{http.authority}"
+    return origin + origin_form(http.target)
 
 
 def _recorded_url(picked: Picked, talk: Talk) -> Holed:

@@ -5,23 +5,28 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcpsniff.capture.reader import open_capture
 from mcpsniff.cli.main import run
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.http import Http
+from mcpsniff.replay.reading import read_script
 from mcpsniff.replay.resend_curl import curl, json_text, shell_word
-from mcpsniff.replay.resend_holes import Hole, header_value, holes, url, words
-from mcpsniff.replay.resend_order import Order
+from mcpsniff.replay.resend_holes import Hole, form, header_value, holes, json_object, url, words
+from mcpsniff.replay.resend_order import Order, order_of
+from mcpsniff.replay.resend_pick import Picked
 from mcpsniff.replay.resend_python import python
 from mcpsniff.replay.script import PIPE
 from tests.capture.capture_files import save
 from tests.captures.samples import FOLDER
 from tests.dialogue import play
 from tests.replay.little_server import SECRET, Served, serving
+from tests.transcript import http_sessions
 
 SERVER = Path(__file__).with_name("little_server.py")
 EVIL = "\u202e\x9b31m北京'$(touch pwned)`\"\\\n"
@@ -274,6 +279,33 @@ def test_holes_are_named_after_what_announces_them() -> None:
     assert made[4:6] == [("-c",), ("A_SECRET=", Hole("A_SECRET"), " run")]
 
 
+def test_secrets_in_bodies_that_are_no_messages_are_masked() -> None:
+    assert form(b"grant_type=x&code=abc&client_secret=d%3D&a=1") == b"grant_type=x&code=***&client_secret=***&a=1"
+    made = json_object(b'{"client_id":"x", "client_secret" : "a\\"b", "n":1, "refresh_token":"t"}')
+    assert made == b'{"client_id":"x", "client_secret" : "***", "n":1, "refresh_token":"***"}'
+
+
 def test_what_is_no_message_cannot_be_sent_by_a_program() -> None:
     with pytest.raises(UsageError):
         python(Order("x", "bare", b"a=b"))
+
+
+@pytest.mark.parametrize("to", [{}, {"url_to": "http://h/mcp"}, {"url_to": "http://h/sse"}, {"command": ("a b", "c")}])
+def test_whatever_was_recorded_is_printed_safely_and_can_be_read(to: dict[str, Any], tmp_path: Path) -> None:
+    hostile = save(tmp_path, "hostile.mcpcap", http_sessions.hostile(f"{EVIL}\x1b]0;x\x07".replace("\n", "")))
+    odd = save(tmp_path, "odd.mcpcap", http_sessions.records(http_sessions.TROUBLE), transport="http")
+    commands: list[str] = []
+    for file in (hostile, odd, *sorted(FOLDER.glob("*.mcpcap"))):
+        script = read_script(open_capture(str(file)))
+        picks = [Picked(talk, one, one.cue, one.cue.http) for talk in script.talks for one in talk.scenes if one.cue]
+        picks += [Picked(None, None, None, web.http, web) for web in script.webs if web.http.request and not web.scenes]
+        for picked in picks:
+            for form in (curl, python):
+                with suppress(UsageError):
+                    text = form(order_of(picked, script, file.name, **to))
+                    assert all(line.isprintable() for line in text.splitlines()), (file, text)
+                    compile("" if form is curl else text, "printed", "exec")
+                    commands += [text] if form is curl else []
+    assert len(commands) > 5 or "command" in to
+    done = subprocess.run(["sh", "-n"], input="".join(commands).encode(), capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
