@@ -300,12 +300,12 @@ def test_whatever_was_recorded_is_printed_safely_and_can_be_read(to: dict[str, A
         picks = [Picked(talk, one, one.cue, one.cue.http) for talk in script.talks for one in talk.scenes if one.cue]
         picks += [Picked(None, None, None, web.http, web) for web in script.webs if web.http.request and not web.scenes]
         for picked in picks:
-            for form in (curl, python):
+            for printer in (curl, python):
                 with suppress(UsageError):
-                    text = form(order_of(picked, script, file.name, **to))
+                    text = printer(order_of(picked, script, file.name, **to))
                     assert all(line.isprintable() for line in text.splitlines()), (file, text)
-                    compile("" if form is curl else text, "printed", "exec")
-                    commands += [text] if form is curl else []
+                    compile("" if printer is curl else text, "printed", "exec")
+                    commands += [text] if printer is curl else []
     assert len(commands) > 5 or "command" in to
     done = subprocess.run(["sh", "-n"], input="".join(commands).encode(), capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
