@@ -12,6 +12,9 @@ from mcpsniff.errors import UsageError
 from mcpsniff.export.redact.presets import PRESETS
 from tests.redact.planted import TOKEN, answer, outline, pipes, post, redacted, rules, wire
 
+MAIL = "redacted-email-%d@example.invalid"
+HOME = "redacted-home-%d"
+
 
 def params(folder: Path, given: Any, **asked: Any) -> Any:
     """What becomes of the params of a request."""
@@ -119,9 +122,9 @@ def test_a_pattern_that_runs_for_ever_is_cut_and_its_text_removed(tmp_path: Path
         ("Bearer authentication is needed", "Bearer authentication is needed"),
         ("eyJhbGciOiJI.eyJzdWIiOiIx.c2ln-natu", "redacted-token-1"),
         ("get https://bob:pw1@h.test/x", "get https://redacted-user-and-password-1@h.test/x"),
-        ("a@b.co, x@y.example.org; pkg@1.2.3", "redacted-email-1@example.invalid, redacted-email-2@example.invalid; pkg@1.2.3"),
-        ("/home/bob/x /Users/eve C:\\Users\\al\\y /home/bob", "/home/redacted-home-1/x /Users/redacted-home-2"
-         " C:\\Users\\redacted-home-3\\y /home/redacted-home-1"),
+        ("a@b.co; pkg@1.2.3 x@y.example.org", f"{MAIL % 1}; pkg@1.2.3 {MAIL % 2}"),
+        ("/home/bob/x /Users/eve C:\\Users\\al\\y /home/bob",
+         f"/home/{HOME % 1}/x /Users/{HOME % 2} C:\\Users\\{HOME % 3}\\y /home/{HOME % 1}"),
         ("password=hunter2zz token: invalid", "password=redacted-password-1 token: invalid"),
         ("from 10.1.2.3 and 127.0.0.1", "from 10.1.2.3 and 127.0.0.1"),
     ],
