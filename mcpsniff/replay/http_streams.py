@@ -10,7 +10,8 @@ from mcpsniff.replay.http_blocks import Bytes, block, block_of
 from mcpsniff.replay.http_log import Block, EventIds, StreamLog
 from mcpsniff.replay.http_route import STREAMABLE
 from mcpsniff.replay.performance import Outgoing
-from mcpsniff.replay.script import PIPE, Line, Scene, Talk, Web
+from mcpsniff.replay.script import PIPE, Line, Scene, Talk, Web, is_answer
+from mcpsniff.replay.spelling import ID, respelt
 from mcpsniff.replay.tempo import Tempo
 
 ENDPOINT_EVENT: Final = "endpoint"
@@ -169,10 +170,18 @@ class StreamPort:
     async def send(self, out: Outgoing) -> None:
         """Pass it on, unless it is nothing that HTTP carries."""
         if is_for_http(out):
-            await self._stream.say(out.line, out.data)
+            await self._stream.say(out.line, _under_its_id(out))
 
     async def end(self, line: Line) -> None:
         """Nothing: the session's stream ends by its own rules."""
+
+
+def _under_its_id(out: Outgoing) -> bytes:
+    """What HTTP refused without naming the request is an answer on a stream only if it names it."""
+    message, live = None if out.line is None else out.line.message, out.live
+    if message is None or live is None or live.id is None or out.scene is None or not out.scene.is_refused:
+        return out.data
+    return respelt(out.data, {ID: live.id}) if is_answer(message) and message.key is None else out.data
 
 
 def is_for_http(out: Outgoing) -> bool:

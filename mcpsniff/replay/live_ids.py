@@ -97,7 +97,7 @@ class LiveIds:
         other_type = message.fact("id-type-differs")
         number = message.link.request if message.link is not None else None if other_type is None else other_type.n
         meant = None if number is None else self._live(number, scene, live)
-        if meant is None or meant.id is None:
+        if meant is None or meant.id is None or message.id in (None, "null"):
             return {}
         if other_type is not None:
             wrong = twin(meant.id)

@@ -31,6 +31,8 @@ class Outgoing(NamedTuple):
     """The scene that it belongs to; None if there is none."""
     is_answer: bool
     """True if it answers the request that cued the scene: nothing more is owed for that."""
+    live: Message | None = None
+    """The client's message that cued the scene now."""
 
 
 class Port(Protocol):
@@ -169,6 +171,8 @@ class Performance:
         """Send a recorded message with the live ids in it."""
         assert self.scene is not None
         stage = self.session.stage
+        if self.scene.is_refused and message.key is None and is_answer(message) and not stage.over_http:
+            return  # the body of a refusal: see _settle
         if message.kind == REQUEST:
             asked = self._asked[message.n] = self.session.ask(message, self.scene)
             if not self._expects:
@@ -184,12 +188,13 @@ class Performance:
                 return
             tokens = dict(found)
         data = stage.template(line).fill(tokens) if tokens else message.raw
-        answers = is_answer(message) and message.link is not None and message.link is self.scene.exchange
+        is_linked = message.link is not None and message.link is self.scene.exchange
+        answers = is_linked and is_answer(message) and message.key is not None
         await self._say(data, line, is_answer=answers)
 
     async def _say(self, data: bytes, line: Line | None, *, is_answer: bool = False) -> None:
         self.is_answered = self.is_answered or is_answer
-        await self.port.send(Outgoing(data, line, self.scene, is_answer))
+        await self.port.send(Outgoing(data, line, self.scene, is_answer, self.live))
 
     async def _settle(self) -> None:
         """Answer what the capture has no answer to, and the replay cannot leave open."""
@@ -198,7 +203,7 @@ class Performance:
             return
         if scene.is_cut:
             await self._say(made_up.cut_answer(scene, live.id), None, is_answer=True)
-        elif scene.is_refused and scene.answer is None and not self.session.stage.over_http:
+        elif scene.is_refused and not self.session.stage.over_http:
             await self._say(made_up.refused_answer(scene, live.id), None, is_answer=True)
 
     # -- waiting for the client ------------------------------------------------------------------------------------

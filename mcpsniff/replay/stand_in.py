@@ -49,7 +49,7 @@ def stand_in(matcher: Matcher, asked: Message) -> bytes | None:
     revisions = [talk.revision for talk in matcher.talks if talk.revision is not None and not is_modern(talk.revision)]
     methods = {scene.method.split("/")[0] for talk in matcher.talks for scene in talk.requests()}
     wanted = asked.params.get("protocolVersion")
-    value = {
+    value: dict[str, object] = {
         "protocolVersion": next(iter(revisions), wanted if isinstance(wanted, str) else "2025-11-25"),
         "capabilities": {name: {} for method, name in _CAPABILITIES.items() if method in methods},
         "serverInfo": {"name": "mcpsniff-replay", "version": __version__},
