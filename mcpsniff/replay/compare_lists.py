@@ -23,6 +23,9 @@ AT_ONCE: Final = 20_000
 REREAD: Final = 8
 """How many times the size of both values may be spent on finding out that parts of them are the same."""
 
+LOOKED_AT: Final = 64
+"""Elements that are looked at to find which of two lists is taken as the first."""
+
 
 class Place:
     """A place while values are walked: the step from the place above; the path is made where it is asked for."""
@@ -192,6 +195,14 @@ class Aligner:
         rows, columns = range(start, len(one) - end), range(start, len(other) - end)
         if not rows or not columns or len(rows) == len(columns) == 1:
             return Aligned(_side_by_side(rows, columns))
+        if not self._goes_first(one, other, start):
+            pairs, is_permuted = self._align(other, one, columns, rows, place)
+            return Aligned([(i, j) for j, i in pairs], is_permuted)
+        return self._align(one, other, rows, columns, place)
+
+    def _align(self, one: list[Any], other: list[Any], rows: range, columns: range, place: Place) -> Aligned:
+        """What lies between the ends."""
+        start = rows.start
         hashes = [self._hash(one[i], place.below(i)) for i in rows]
         hashes_too = [self._hash(other[j], place.below(j)) for j in columns]
         if _is_permuted(hashes, hashes_too):
@@ -207,6 +218,16 @@ class Aligner:
                 pairs.append((start + i, start + j))
             at, at_too = start + i + 1, start + j + 1
         return Aligned(pairs, is_permuted)
+
+    def _goes_first(self, one: list[Any], other: list[Any], start: int) -> bool:
+        """Which of two lists is taken as the first: the same one whichever way they are compared."""
+        if len(one) != len(other):
+            return len(one) < len(other)
+        for index in range(start, min(start + LOOKED_AT, len(one))):
+            text, text_too = self._same.text(one[index]) or b"", self._same.text(other[index]) or b""
+            if text != text_too:
+                return text < text_too
+        return True
 
     def _ends(self, one: list[Any], other: list[Any]) -> tuple[int, int]:
         """How many elements are the same at the beginning, and at the end."""

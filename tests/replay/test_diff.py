@@ -1,5 +1,6 @@
 """Two captures compared: what is told of each section, and of ugly captures."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -254,3 +255,74 @@ def test_made_up_names_are_followed_through_the_answers() -> None:
     report = diff(job(one, one), job(two, three), rules_of())
     assert report.differences == 0
     assert report.notes == [f"{one} was {two} before, and is {three} at result.content[0].text"]
+
+
+def over_http(port: int, said: str, *, others: Sequence[str] = ()) -> Facts:
+    """A capture of a proxy: the same call to one server, or to several."""
+    made: list[Record] = []
+    for number, host in enumerate([f"127.0.0.1:{port}", *others]):
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t"}}
+        result = {"jsonrpc": "2.0", "id": 1, "result": {"content": text(said if not number else host)}}
+        made += _post(2 * number, host, body, result)
+    return facts(made, transport="forward")
+
+
+def _post(channel: int, host: str, request: Any, response: Any) -> list[Record]:
+    t = 1_000 * (channel + 1)
+    about = {"authority": host, "scheme": "http"}
+    headers = [["Host", host], ["Content-Type", "application/json"], ["MCP-Protocol-Version", "2025-06-18"]]
+    asked = {"start": "POST /mcp HTTP/1.1", "headers": headers, **about}
+    answered = {"start": "HTTP/1.1 200 OK", "headers": [["Content-Type", "application/json"]], **about}
+    kinds = {"kind": "http-request", "dir": "c2s"}, {"kind": "http-response", "dir": "s2c", "of": channel}
+    return [
+        Record(t, "open", channel, {**kinds[0], "conn": channel, "meta": asked}),
+        Record(t, "chunk", channel, json.dumps(request).encode()),
+        Record(t, "close", channel, {"how": "eof"}),
+        Record(t + 100, "open", channel + 1, {**kinds[1], "conn": channel, "meta": answered}),
+        Record(t + 100, "chunk", channel + 1, json.dumps(response).encode()),
+        Record(t + 100, "close", channel + 1, {"how": "eof"}),
+    ]
+
+
+def test_servers_belong_together_by_origin_and_one_to_one() -> None:
+    assert compared(over_http(8000, "x"), over_http(9000, "x"), names=[]) == []
+    a = over_http(8000, "x", others=["a.test", "gone.test"])
+    b = over_http(9000, "y", others=["a.test", "new.test"])
+    assert list(a.servers) == ["http://127.0.0.1:8000", "http://a.test", "http://gone.test"]
+    report = diff(a, b, rules_of(), ["capabilities", "exchanges"])
+    assert [
+        (entry.kind, entry.what, entry.where or entry.name) for section in report.sections for entry in section.entries
+    ] == [
+        ("missing", "server", "http://gone.test"),
+        ("added", "server", "http://new.test"),
+        ("changed", "exchange", "http://127.0.0.1:8000"),
+        ("missing", "exchange", "http://gone.test"),
+        ("added", "exchange", "http://new.test"),
+    ]
+
+
+def test_what_is_nested_too_deep_to_be_read_is_the_same_or_told() -> None:
+    def deep(inner: bytes, number: int) -> Facts:
+        nested = b"[" * 20_000 + inner + b"]" * 20_000
+        said = b'{"jsonrpc":"2.0","id":%d,"result":{"structuredContent":%s}}\n' % (number, nested)
+        return session(ask(number, "tools/call", name="t"), ("s2c", said))
+
+    assert compared(deep(b"1", 1), deep(b"1", 2), "exchanges") == []
+    assert compared(deep(b"1", 1), deep(b"2", 2), "exchanges") == [
+        "changed exchange #9 and #9 tools/call t | unread ('result',)"
+    ]
+
+
+def test_answers_of_many_elements_and_of_long_texts() -> None:
+    rows = [{"row": n, "at": "2024-01-01T00:00:00Z"} for n in range(20_000)]
+    fewer = [{"row": n, "at": "2026-01-01T00:00:00Z"} for n in range(20_000) if n != 7_000]
+    long = "word " * 400_000
+    a = session(CALL, answer(1, content=text(long + "a"), structuredContent={"rows": rows}))
+    b = session(CALL, answer(1, content=text(long + "b"), structuredContent={"rows": fewer}))
+    assert compared(a, b, "exchanges") == [
+        (
+            'changed exchange #9 and #9 tools/call echo {"x": 1}'
+            " | changed ('result', 'content', 0, 'text')"
+            " | missing ('result', 'structuredContent', 'rows', 7000)"
+        )
+    ]
