@@ -1,7 +1,8 @@
-"""The official conformance suite against a server, directly and through `mcpsniff http`.
+"""The official conformance suite against a server, directly, through `mcpsniff http`, and against the replay of that.
 
 The relay must not change the verdict on any check, and its capture must hold and pair every message of the run, those
-that the suite sends to provoke an error included. `make peers` installs two versions of the suite, and Node.js for it.
+that the suite sends to provoke an error included. Served again, the capture must earn the same verdicts as the server.
+`make peers` installs two versions of the suite, and Node.js for it.
 """
 
 import json
@@ -19,6 +20,7 @@ import pytest
 
 from tests.peers import reading
 from tests.peers.harness import REPO, SDK2, SERVERS, captured, free_port, missing, relaying, running, shown
+from tests.peers.replaying import Replay, serving
 
 SUITES = REPO / "tests" / "conformance" / "node_modules"
 OWN_NODE = SUITES / ".bin" / "node"
@@ -42,6 +44,7 @@ Verdicts = dict[str, Counter[tuple[str, str]]]
 class Outcome:
     """What the suite found, by scenario: how often each check came to each status, directly and through the relay."""
 
+    run: str
     direct: Verdicts
     relayed: Verdicts
     capture: Path
@@ -97,7 +100,7 @@ def outcome(request: pytest.FixtureRequest, server: str, tmp_path_factory: pytes
     direct = verdicts(run, server, folder / "direct")
     with relaying({"suite": server}, folder) as relay:
         relayed = verdicts(run, relay["suite"], folder / "relayed")
-    return Outcome(direct, relayed, captured(folder, "suite"))
+    return Outcome(run, direct, relayed, captured(folder, "suite"))
 
 
 def test_the_server_passes_all_but_the_tasks_extension(outcome: Outcome) -> None:
@@ -127,6 +130,21 @@ def test_the_capture_has_every_message_of_the_run_paired(outcome: Outcome) -> No
     unanswered = exchanges.keys() - {event["exchange"] for event in answers if "exchange" in event}
     assert {exchanges[number]["state"] for number in unanswered} <= {"cancelled", "abandoned"}
     assert len(unanswered) < len(exchanges) / 10
+
+
+def test_every_verdict_is_the_same_when_the_capture_is_served(outcome: Outcome, tmp_path: Path) -> None:
+    """No scenario is left out: what the suite makes up anew in each run (ids, states that were tampered with) has a place
+    in the sequence, and so the answer to what it made up there when it was recorded."""
+    replay = Replay(outcome.capture, "http", tmp_path / "replay", ("--match", "sequence"))
+    with serving([replay]):
+        replayed = verdicts(outcome.run, str(replay.target), tmp_path / "replayed")
+    assert replayed.keys() == outcome.direct.keys()
+    other = {name: (found, outcome.direct[name]) for name, found in replayed.items() if found != outcome.direct[name]}
+    assert other == {}, replay.log
+    report = replay.report()
+    assert report["misses"] == []
+    # A request that names another host is refused by the replay itself, without a look into the capture.
+    assert [asked["method"] for asked in report["never_asked"]] in (["initialize"], ["server/discover"])
 
 
 def key(message: dict[str, object]) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.cli.ready import Child
 from tests.cli.running import run
 from tests.peers.sessions import Plan, canonical
 
@@ -43,10 +44,11 @@ CLIENTS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a session: its canonical JSON, or why it failed."""
+    """What became of a session: its canonical JSON, or why it failed; and the former as it was told."""
 
     said: str | None
     failed: str
+    told: Any = None
 
 
 def hold(client: str, plans: list[Plan], through: Sequence[str] = ()) -> list[Outcome]:
@@ -64,7 +66,9 @@ def hold(client: str, plans: list[Plan], through: Sequence[str] = ()) -> list[Ou
     assert done.returncode == 0, done.stderr
     return [
         Outcome(
-            canonical(line["said"], plan.folder) if "said" in line else None, f"{line.get('failed')}\n{done.stderr}"
+            canonical(line["said"], plan.folder) if "said" in line else None,
+            f"{line.get('failed')}\n{done.stderr}",
+            line.get("said"),
         )
         for plan, line in zip(plans, map(json.loads, done.stdout.split("\n")[:-1]), strict=True)
     ]
@@ -125,14 +129,14 @@ def running(command: list[str], ports: list[int], log: Path, **env: str) -> Iter
             process.wait()
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes] | Child, log: Path) -> None:
     """Wait until somebody listens on the port."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.05)
-    raise AssertionError(f"{process.args!r} does not listen on {port}:\n{log.read_text(errors='replace')}")
+    raise AssertionError(f"nobody listens on {port}:\n{log.read_text(errors='replace')}")
 
 
 @contextlib.contextmanager

@@ -1,9 +1,10 @@
 """Real clients and real servers over HTTP+SSE and Streamable HTTP, with `mcpsniff http` between them and without.
 
-As in test_peers.py: the same results either way, every request paired, nobody blamed. One server of each kind serves
-all clients; each client has an upstream, and so a capture, of its own.
+As in test_peers.py: the same results either way, every request paired, nobody blamed, and the same again with the
+replay. One server of each kind serves all clients; each client has an upstream, and so a capture, of its own.
 """
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -18,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.peers import reading
+from tests.cli.running import Ran, run
+from tests.peers import asking, reading
 from tests.peers.harness import (
     CLIENTS,
     NODE,
@@ -38,6 +40,8 @@ from tests.peers.harness import (
     shown,
     wait_for,
 )
+from tests.peers.replaying import WAYS, Again, Replay, complaints, exactly, hold_again
+from tests.peers.replaying import serving as serving_replays
 from tests.peers.sessions import SESSIONS, Plan, Step, plain_session
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(SECONDS + 40)]
@@ -59,6 +63,13 @@ TALKS = [
     ("ts2", "sdk2_server", "http"),
     ("ts2-auto", "everything", "http"),
     *(("ts2-auto", "sdk2_server", way) for way in ("http", "json")),
+]
+# Sessions whose client's part is sent to the servers again; none in which a client is told what others did meanwhile.
+SENT = [
+    ("sdk1", "everything", "sse"),
+    ("sdk2-auto", "everything", "http"),
+    ("sdk1", "sdk1_server", "http"),
+    ("sdk2-auto", "sdk2_server", "json"),
 ]
 every_talk = pytest.mark.parametrize(("client", "server", "way"), TALKS)
 
@@ -113,15 +124,23 @@ def serving(kinds: set[tuple[str, str]], folder: Path) -> Iterator[dict[tuple[st
 
 @dataclass(frozen=True)
 class Held:
-    """What became of all sessions, directly and through the relay, and what `show` says of their captures."""
+    """What became of all sessions, directly and through the relay, and what `show` says of their captures.
+
+    ``sent`` is what came of it when some of the captures were sent to the servers again.
+    """
 
     outcomes: dict[Talk, tuple[Outcome, Outcome]]
     events: dict[Talk, Future[list[dict[str, Any]]]]
     folder: Path
+    sent: dict[Talk, Future[Ran]]
 
 
 def hold_talks(client: str, talks: list[Talk], urls: list[dict[Talk, str]], folder: Path) -> Iterator[Outcome]:
     return iter(hold(client, [talk.plan(each[talk], folder / talk.name) for talk in talks for each in urls]))
+
+
+def send(capture: Path, url: str) -> Ran:
+    return run("replay", str(capture), "--allow-writes", "--to", url)
 
 
 @pytest.fixture(scope="session")
@@ -138,7 +157,7 @@ def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     talks = [talk for talk in itertools.starmap(Talk, asked) if talk.installed()]
     folder = tmp_path_factory.mktemp("http")
     if not talks:
-        return Held({}, {}, folder)
+        return Held({}, {}, folder, {})
     with serving({(talk.server, talk.way) for talk in talks}, folder) as servers:
         direct = {talk: servers[talk.server, talk.way] for talk in talks}
         with relaying({talk.name: direct[talk] for talk in talks}, folder) as relays, ThreadPoolExecutor() as pool:
@@ -154,9 +173,12 @@ def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
                 for said in [done.result(SECONDS)]
                 for talk in mine
             }
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            sending = [talk for talk in talks if (talk.client, talk.server, talk.way) in SENT]
+            sent = {talk: pool.submit(send, captured(folder, talk.name), direct[talk]) for talk in sending}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         events = {talk: pool.submit(shown, captured(folder, talk.name)) for talk in talks}
-    return Held(outcomes, events, folder)
+    return Held(outcomes, events, folder, sent)
 
 
 @dataclass(frozen=True)
@@ -224,3 +246,83 @@ def test_the_session_has_a_resumed_stream(pair: Pair, client: str, server: str, 
     """What the other tests say of resumed streams, they say of streams that were."""
     asked = [dict(each.request.headers) for each in reading.answered(pair.capture) if each.request.method == b"GET"]
     assert any(b"last-event-id" in headers for headers in asked)
+
+
+# Sessions that are held again with their replays, on each transport that their clients and revisions know.
+AGAIN = [
+    *(
+        (client, "everything", way, served)
+        for client in ("sdk1", "sdk2-auto")
+        for way in ("sse", "http")
+        for served in WAYS
+    ),
+    *(("sdk2-auto", "sdk2_server", "http", served) for served in ("stdio", "http")),
+    ("sdk2-auto", "sdk2_server", "json", "http"),
+    ("sdk1", "sdk1_server", "http", "http"),
+    ("sdk1", "sdk1_server", "json", "http"),
+    ("ts1", "everything", "http", "http"),
+    ("ts2-auto", "sdk2_server", "http", "http"),
+]
+
+
+@pytest.fixture(scope="session")
+def replayed(
+    held: Held, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[Talk, str], Again]:
+    """What the clients say of the replays that the selected tests ask for."""
+    names = ("client", "server", "way", "served")
+    asked = [
+        (Talk(*(item.callspec.params[name] for name in names[:3])), item.callspec.params["served"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.path == Path(__file__) and "again" in item.fixturenames
+    ]
+    folder = tmp_path_factory.mktemp("replays")
+    sessions: dict[str, list[tuple[Plan, Outcome, Replay]]] = {}
+    for talk, served in asked:
+        if talk in held.outcomes:
+            replay = Replay(captured(held.folder, talk.name), served, folder / f"{talk.name}-{served}")
+            plan = talk.plan("", held.folder / talk.name)
+            sessions.setdefault(talk.client, []).append((plan, held.outcomes[talk][1], replay))
+    with ThreadPoolExecutor() as pool:
+        done = {client: pool.submit(hold_again, client, each) for client, each in sessions.items()}
+        found = {client: iter(future.result(SECONDS)) for client, future in done.items()}
+    return {(talk, served): next(found[talk.client]) for talk, served in asked if talk in held.outcomes}
+
+
+@pytest.fixture
+def again(replayed: dict[tuple[Talk, str], Again], client: str, server: str, way: str, served: str) -> Again:
+    talk = Talk(client, server, way)
+    if not talk.installed():
+        missing(f"the server {server!r} or the client {client!r}")
+    return replayed[talk, served]
+
+
+@pytest.mark.parametrize(("client", "server", "way", "served"), AGAIN)
+def test_the_client_gets_the_same_results_from_the_replay(again: Again) -> None:
+    assert again.replayed.said is not None, f"{again.replayed.failed}\n{again.replay.log}"
+    assert again.recorded.said is not None
+    assert exactly(again.replayed.told) == exactly(again.recorded.told)
+    assert complaints(again.replay.report()) == []
+
+
+@pytest.mark.parametrize("served", WAYS)
+@pytest.mark.parametrize(("client", "server", "way"), [("sdk1", "everything", way) for way in ("sse", "http")])
+def test_an_unlike_client_gets_the_same_answers_from_the_replay(pair: Pair, served: str, tmp_path: Path) -> None:
+    """It asks in another order, under other kinds of ids, two at a time."""
+    replay = Replay(pair.capture, served, tmp_path)
+    recorded = asking.Recorded(reading.messages(pair.capture))
+    with serving_replays([replay]):
+        found = asyncio.run(asking.differences(recorded, served, replay.target))
+    assert found == [], replay.log
+    assert complaints(replay.report()) == []
+
+
+@pytest.mark.parametrize(("client", "server", "way"), SENT)
+def test_the_real_server_has_not_changed(held: Held, client: str, server: str, way: str) -> None:
+    """As far as the stock normalisers tell."""
+    talk = Talk(client, server, way)
+    if not talk.installed():
+        missing(f"the server {server!r} or the client {client!r}")
+    done = held.sent[talk].result()
+    assert done.status == 0, f"{done.out}\n{done.err}"
+    assert " 0 same" not in done.out.splitlines()[-1]
