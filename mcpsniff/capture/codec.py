@@ -17,6 +17,7 @@ from mcpsniff.capture.records import (
     CLIENT_TO_SERVER,
     COMMENT,
     FORMAT_VERSION,
+    GAP,
     HEADER_FIELDS,
     KINDS,
     RECORD_FIELDS,
@@ -106,7 +107,7 @@ def decode_row(row: object, notes: list[str]) -> Record | None:
     t, channel, body = row[0], row[2], row[3]
     if type(t) is not int:
         raise MalformedError("its time is not an integer")
-    if not _is_count(channel) and not (channel is None and kind in (COMMENT, REDACT)):
+    if not _is_count(channel) and not (channel is None and kind in (COMMENT, REDACT, GAP)):
         raise MalformedError("its channel is not a channel number")
     at = row[4] if len(row) > 4 and type(row[4]) is int else None
     return Record(t, kind, channel, decode_data(body) if kind == CHUNK else _decode_body(kind, body, notes), at)

@@ -93,7 +93,7 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
     ),
     GAP: Shape(
         "bytes that passed and are not in the capture: our loss, admitted",
-        "where",
+        "where; null: any channel, after a part that could not be read",
         (
             Field("bytes", "count", False, "how many"),
             Field(
@@ -101,7 +101,8 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
                 "text",
                 False,
                 "`queue` or `disk`: it was slower than the traffic, or refused; `limit`; `secret`; `internal`: a bug "
-                "of ours; `source`: the file that was imported does not have them",
+                "of ours; `source`: the file that was imported does not have them; `damage`: the file that was redacted "
+                "could not be read there",
             ),
         ),
     ),

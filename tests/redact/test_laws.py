@@ -12,6 +12,7 @@ from mcpsniff.export.redact.needles import forms_of, needles_of
 from mcpsniff.export.redact.remains import Remains
 from tests.capture.capture_files import save
 from tests.captures.samples import FOLDER, NAMES
+from tests.dialogue import play
 from tests.redact.planted import (
     ENCODINGS,
     REQUEST,
@@ -26,6 +27,8 @@ from tests.redact.planted import (
     redacted,
     wire,
 )
+from tests.transcript.http_sessions import SESSION_ID, TROUBLE
+from tests.transcript.http_sessions import records as http_records
 
 TEXTS = st.lists(
     st.one_of(
@@ -121,3 +124,18 @@ def test_a_clean_capture_has_no_remains(tmp_path: Path) -> None:
     remains = Remains(frozenset([SECRET.encode(), b"12345678"]))
     remains.look(open_capture(str(save(tmp_path, "x.mcpcap", pipes((2, b"112345678 nothing s3cr3t"))))))
     assert remains.found == []
+
+
+DIALOGUES = sorted((Path(__file__).parents[1] / "transcript" / "golden_http").glob("*.dialogue"))
+
+
+@pytest.mark.parametrize("path", DIALOGUES, ids=lambda path: path.stem)
+def test_the_dialogues_over_http(path: Path, tmp_path: Path) -> None:
+    got = redacted(tmp_path, play(path.read_text()).records, {"cwd": "/home/bob"}, presets=["all"])
+    assert outline(got.path) == outline(got.source)
+
+
+def test_everything_that_may_go_wrong_over_http(tmp_path: Path) -> None:
+    got = redacted(tmp_path, http_records(TROUBLE), keys=["Mcp-Session-Id", "data"], presets=["all"])
+    assert outline(got.path) == outline(got.source)
+    assert SESSION_ID.encode() not in got.raw

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mcpsniff.capture.records import CHUNK, CLOSE, GAP, HEADER_FIELDS, MASK, OPEN, REDACT, REWRITE, Header, Record
+from mcpsniff.capture.records import CHUNK, GAP, HEADER_FIELDS, MASK, OPEN, REDACT, REWRITE, Header, Record
 from mcpsniff.capture.writer import CaptureWriter, Entry, new_run_id
 from mcpsniff.errors import CaptureError
 from mcpsniff.export.redact.editor import Editor
@@ -24,7 +24,6 @@ class Rewriter:
         self._told = Told(editor.read, self._changed)
         self._edits = edits
         self._offsets: dict[int | None, int] = {}
-        self._open: set[int] = set()
         self._changes: list[tuple[str, str]] = []
         self.kinds: Counter[str] = Counter()
         """How many places there are, by what they held."""
@@ -33,7 +32,6 @@ class Rewriter:
         for number, fields in (header.channels or {}).items():
             if str(number).isdecimal() and isinstance(fields, dict) and type(fields.get("offset")) is int:
                 self._offsets[int(number)] = fields["offset"]
-                self._open.add(int(number))
 
     @property
     def places(self) -> int:
@@ -59,14 +57,6 @@ class Rewriter:
         if kind == CHUNK:
             yield from self._chunk(record)
             return
-        if kind == GAP and channel is None:
-            for number in sorted(self._open):
-                yield Record(t, GAP, number, body, at)
-            return
-        if kind == OPEN and channel is not None:
-            self._open.add(channel)
-        elif kind == CLOSE and channel is not None:
-            self._open.discard(channel)
         body = self._told.body(index, record)
         edits = None if channel is None else self._edits.get(channel)
         if edits is not None and kind == OPEN:
