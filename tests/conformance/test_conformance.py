@@ -133,8 +133,8 @@ def test_the_capture_has_every_message_of_the_run_paired(outcome: Outcome) -> No
 
 
 def test_every_verdict_is_the_same_when_the_capture_is_served(outcome: Outcome, tmp_path: Path) -> None:
-    """No scenario is left out: what the suite makes up anew in each run (ids, states that were tampered with) has a place
-    in the sequence, and so the answer to what it made up there when it was recorded."""
+    """No scenario is left out: what the suite makes up anew in each run (ids, states that were tampered with) has a
+    place in the sequence, and so the answer to what it made up there when it was recorded."""
     replay = Replay(outcome.capture, "http", tmp_path / "replay", ("--match", "sequence"))
     with serving([replay]):
         replayed = verdicts(outcome.run, str(replay.target), tmp_path / "replayed")
