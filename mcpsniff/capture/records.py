@@ -101,8 +101,8 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
                 "text",
                 False,
                 "`queue` or `disk`: it was slower than the traffic, or refused; `limit`; `secret`; `internal`: a bug "
-                "of ours; `source`: the file that was imported does not have them; `damage`: the file that was redacted "
-                "could not be read there",
+                "of ours; `source`: the file that was imported does not have them; `damage`: the file that was "
+                "redacted could not be read there",
             ),
         ),
     ),
