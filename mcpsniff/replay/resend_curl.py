@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+import orjson
+
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.talk import LEGACY
 from mcpsniff.replay.resend_holes import Hole, Holed, holes
@@ -20,10 +22,9 @@ ARGUMENT: Final = 60_000
 """Characters of a body that stand on the command line; what is longer stands below it. Linux allows 128 KiB."""
 
 _PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./-]+\Z", re.ASCII)
-_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e]")
-_CONTROL: Final = re.compile(r"[\x00-\x1f]")
-_SPACE: Final = {9: " ", 10: " ", 13: " ", 0xFEFF: None}
+_SPACE: Final = {9: " ", 10: " ", 13: " "}
+_OCTAL: Final = [chr(b) if 0x20 <= b < 0x7F and b not in b"%\\'-" else f"\\{b:03o}" for b in range(256)]
 _LITERAL: Final = re.compile(r"[\[\]\\.*^$]")
 _WAIT_FOR: Final = (
     'wait_for() { for _ in $(seq 300); do said "$@" > /dev/null && return; sleep 0.1; done;'
@@ -183,23 +184,18 @@ def _bytes_of(text: str) -> bytes:
 
 def _octal(data: bytes) -> str:
     """A format for ``printf`` that writes these bytes."""
-    return _quoted("".join(chr(b) if 0x20 <= b < 0x7F and b not in b"%\\'-" else f"\\{b:03o}" for b in data))
+    return _quoted("".join(map(_OCTAL.__getitem__, data)))
 
 
 def json_text(raw: bytes) -> str | None:
     """A text that means the same to a reader of JSON, on one line and safe to print; None where that cannot be."""
     try:
-        text = raw.decode()
-    except UnicodeDecodeError:
+        text = raw.decode().removeprefix("\ufeff")
+        if not _BEYOND_ASCII.search(text):
+            return text
+        orjson.loads(text)
+    except ValueError:
         return None
-    if not _BEYOND_ASCII.search(text):
-        return text
-    made, done = [], 0
-    for found in _STRING.finditer(text):
-        if _CONTROL.search(found[0]):
-            return None
-        made += [text[done : found.start()].translate(_SPACE), visible_json(found[0])]
-        done = found.end()
-    rest = text[done:].translate(_SPACE)
-    outside = "".join((*made[::2], rest))
-    return None if _BEYOND_ASCII.search(outside) else "".join((*made, rest))
+    # In JSON, white space is between tokens only, and what is not ASCII in strings only.
+    shown = {ord(character): visible_json(character) for character in set(text) if not " " <= character <= "~"}
+    return text.translate({**shown, **_SPACE})
