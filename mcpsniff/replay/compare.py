@@ -19,6 +19,7 @@ from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.reading import JsonReader, Unread
 from mcpsniff.replay.compare_lists import Aligner, Forms, Place, Same
 from mcpsniff.replay.normalise import Pairs, Path, Rules
+from mcpsniff.wire.frames import INCOMPLETE
 
 __all__ = [
     "ABSENT",
@@ -93,9 +94,13 @@ def compare(
 
 
 def compare_messages(recorded: Message, live: Message, rules: Rules, pairs: Pairs | None = None) -> list[Difference]:
-    """How the live message differs from the recorded one, ``jsonrpc`` and the id aside."""
+    """How the live message differs from the recorded one, ``jsonrpc`` and the id aside.
+
+    Of a message of which only a part was kept nothing is known but that part and its size.
+    """
     if recorded.raw == live.raw:
-        return []
+        is_part = not INCOMPLETE.isdisjoint((*recorded.frame.flaws, *live.frame.flaws))
+        return [Difference((), UNREAD)] if is_part and recorded.size != live.size else []
     one, other = _said(recorded), _said(live)
     if isinstance(one, dict) and isinstance(other, dict):
         for name in _unread(one) & _unread(other):

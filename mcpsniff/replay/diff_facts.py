@@ -1,11 +1,12 @@
 """What one capture comes to, for a comparison with another: who talked, what was declared, asked and found."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.checks import Finding
-from mcpsniff.decoder import Event
+from mcpsniff.decoder import Decoder, Event
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.message import ERROR, REQUEST, RESPONSE, Message
@@ -15,8 +16,9 @@ from mcpsniff.protocol.revisions import (
     PROTOCOL_VERSION_KEY,
     SERVER_INFO_KEY,
 )
+from mcpsniff.replay.reading import FRAME_LIMIT
 from mcpsniff.transcript.latency import Latencies
-from mcpsniff.transcript.session import Session, Source
+from mcpsniff.transcript.session import Source
 
 
 class Listed(NamedTuple):
@@ -172,8 +174,11 @@ def read_facts(source: Source) -> Facts:
     facts = Facts(source.path, header.label or "", header.transport or "stdio")
     asks: dict[int, Ask] = {}
     gaps = 0
-    for events in Session(source).events():
-        gaps += _take(facts, events, asks)
+    decoder = Decoder(header, joined_late=source.joined_late, frame_limit=FRAME_LIMIT)
+    for record in source.records():
+        gaps += _take(facts, decoder.feed(record), asks)
+    gaps += _take(facts, decoder.finish(), asks)
+    facts.lacks += [f"line {damage.line} of {os.path.basename(damage.path)}: {damage.text}" for damage in source.damage]
     if source.joined_late:
         facts.lacks.append("its first parts are missing")
     if gaps:

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from mcpsniff.capture.records import Record
+from mcpsniff.decoder import Decoder
+from mcpsniff.protocol.message import Message
+from mcpsniff.replay.compare import compare_messages
 from mcpsniff.replay.diff import SECTIONS, diff
 from mcpsniff.replay.diff_facts import Facts, read_facts
 from mcpsniff.replay.diff_json import diff_dict
 from mcpsniff.replay.diff_report import Report
 from mcpsniff.replay.diff_text import diff_lines, diff_markdown
-from mcpsniff.replay.normalise import rules_of
+from mcpsniff.replay.normalise import NORMALISERS, rules_of
 from mcpsniff.transcript.safe import visible
 from tests.captures.samples import FOLDER, NAMES
 from tests.sessions import end, records
@@ -326,3 +329,20 @@ def test_answers_of_many_elements_and_of_long_texts() -> None:
             " | missing ('result', 'structuredContent', 'rows', 7000)"
         )
     ]
+
+
+def test_a_message_of_which_a_part_was_kept_is_the_same_only_with_the_same_size() -> None:
+    messages = []
+    for rest in ("x" * 500, "y" * 500, "y" * 501):
+        line = b'{"jsonrpc":"2.0","id":1,"result":{"t":"%s%s"}}\n' % (b"z" * 500, rest.encode())
+        decoder = Decoder(frame_limit=100)
+        events = [event for record in records(ask(1, "ping"), ("s2c", line)) for event in decoder.feed(record)]
+        messages += [event for event in events if isinstance(event, Message) and event.direction == "s2c"]
+    assert compare_messages(messages[0], messages[1], rules_of()) == []
+    assert [one.kind for one in compare_messages(messages[0], messages[2], rules_of())] == ["unread"]
+
+
+def test_the_manual_has_every_section_and_every_normaliser() -> None:
+    manual = (FOLDER.parent / "docs" / "replay.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1].partition("=")[0] for line in manual.splitlines() if line.startswith("| `")}
+    assert rows >= {*SECTIONS, *NORMALISERS}
