@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,7 @@ def test_a_value_is_literal(tmp_path: Path) -> None:
         ({"keys": [""]}, "--key is empty"),
         ({"values": ["abc"]}, "needs at least 4 bytes"),
         ({"values": ["initialize"]}, "a word of the protocol"),
+        ({"values": ["example.invalid"]}, "of what stands for values"),
         ({"patterns": ["(a"]}, "no regular expression"),
         ({"paths": ["a..b"]}, "--path is names"),
         ({"presets": ["keys"]}, "no such preset: keys; there are api-keys, "),
@@ -169,6 +171,16 @@ def test_heads(tmp_path: Path) -> None:
         "Set-Cookie: sid=redacted-cookie-1; Path=/\r\nLocation: /cb?code=redacted-code-1\r\n"
         in got.bytes_of(1).decode()
     )
+
+
+def test_the_password_of_basic_authentication_is_found_in_the_log_too(tmp_path: Path) -> None:
+    word = b64encode(b"admin:hunter2-horse").decode()
+    talk = [
+        (0, post(b"{}", f"Authorization: Basic {word}")),
+        (1, answer(b'{"login":"admin:hunter2-horse","p":"hunter2-horse"}')),
+    ]
+    got = redacted(tmp_path, wire(*talk))
+    assert b"hunter2" not in got.bytes_of(1)
 
 
 def test_a_session_id_is_the_same_on_both_sides(tmp_path: Path) -> None:

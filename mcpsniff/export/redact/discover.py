@@ -1,8 +1,10 @@
 """Reads the documents of a capture for the first time: which values are to be removed, and where only here."""
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from mcpsniff.export.redact.documents import FORM, HEAD, HEADER, SAID, Document
 from mcpsniff.export.redact.fields import (
@@ -111,6 +113,9 @@ class Discoverer:
             self._values.add(plain, kind)
             value = plain
         self._values.add(value, kind)
+        if field.how == "header" and (pair := _user_and_password(value)) is not None:
+            for one in (pair, pair.partition(b":")[2]):
+                self._values.add(one, "user and password")
         if is_everyday(value) or field.how == "number":
             self._place(document, field.start, field.stop, value)
 
@@ -210,7 +215,14 @@ def _is_strong(value: bytes) -> bool:
     return len(value) >= 8 and any(byte in b"0123456789" for byte in value) and b"://" not in value
 
 
-def _unquoted(value: bytes) -> bytes:
-    from urllib.parse import unquote_to_bytes
+def _user_and_password(value: bytes) -> bytes | None:
+    """What the credentials of Basic authentication are (RFC 7617), which may be elsewhere, too; else None."""
+    try:
+        decoded = b64decode(value, validate=True)
+    except ValueError:
+        return None
+    return decoded if b":" in decoded and decoded.isascii() and decoded.decode().isprintable() else None
 
+
+def _unquoted(value: bytes) -> bytes:
     return unquote_to_bytes(value.replace(b"+", b" "))

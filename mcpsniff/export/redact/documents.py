@@ -20,6 +20,9 @@ LONGEST: Final = 64 << 20
 BLOCK: Final = 64 << 10
 """Bytes of free text that are read at a time."""
 
+MOST_BLOCKS: Final = 16
+"""Of free text without a line end, so many blocks are read at a time."""
+
 _BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINE_END = re.compile(rb"\n")
 
@@ -78,7 +81,7 @@ class Gatherer:
         self._next = offset + len(data)
         self._data += data
         if self._kind == SAID and len(self._data) >= BLOCK:
-            self._cut(self._data.rfind(b"\n") + 1)
+            self._cut(self._data.rfind(b"\n") + 1 or (len(self._data) if len(self._data) >= MOST_BLOCKS * BLOCK else 0))
         elif self._kind in (LINE, EVENT):
             self._whole_ones(_LINE_END if self._kind == LINE else _BLANK_LINE)
         if len(self._data) >= LONGEST:

@@ -26,7 +26,8 @@ MOST_CUT: Final = 30
 """Fields that may take too long; beyond, the patterns are not fit for use."""
 
 _SIZE: Final = 8
-_START: Final = "from mcpsniff.export.redact.pattern import serve; serve()"
+_START: Final = "import sys; sys.path[:] = {path!r}; from mcpsniff.export.redact.pattern import serve; serve()"
+"""With -P and our own path: what lies in the current folder is not loaded."""
 
 
 class Patterns:
@@ -76,7 +77,10 @@ class Patterns:
 
     def _begin(self) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(
-            [sys.executable, "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-P", "-c", _START.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -8,7 +8,7 @@ from typing import Final
 from mcpsniff.errors import UsageError
 from mcpsniff.export.redact.matcher import SHORTEST
 from mcpsniff.export.redact.presets import DEFAULT, EVERY, NONE, PRESETS, Form
-from mcpsniff.export.redact.values import is_everyday
+from mcpsniff.export.redact.values import is_word
 
 type Telling = Callable[[str], bool]
 
@@ -84,10 +84,8 @@ def make_rules(
     for value in values:
         if len(value.encode()) < SHORTEST:
             raise UsageError(f"--value needs at least {SHORTEST} bytes, as shorter ones are in everything; use --key")
-        if is_everyday(value.encode()) and not any(letter.isdigit() for letter in value) and len(value) >= SHORTEST * 2:
-            raise UsageError(
-                "--value is a word of the protocol, without which nothing can be read; use --path or --key"
-            )
+        if is_word(value):
+            raise UsageError("--value is a word of the protocol, or of what stands for values; use --path or --key")
     for pattern in patterns:
         try:
             re.compile(pattern)

@@ -33,15 +33,21 @@ _WORDS: Final = """
     password
 """
 """Words of the protocol and of every log: never looked for in other places, for nothing would be left of a capture."""
+_PSEUDONYMS: Final = ("redacted-value-", "redacted-token-", "redacted-email-", "@example.invalid", "redacted-home-")
 _VOCABULARY: Final = frozenset(_WORDS.split())
 
 
 def is_everyday(value: bytes) -> bool:
     """Say whether a value is too short or too common to be looked for wherever it might be."""
     text = value.decode("utf-8", "replace")
-    if len(value) < EVERYDAY or text in _VOCABULARY or text.lower() in _VOCABULARY:
+    if len(value) < EVERYDAY or is_word(text):
         return True
     return len(value) < 8 and (text.isalpha() or text.isdigit())
+
+
+def is_word(text: str) -> bool:
+    """Say whether a text is a word of the protocol, or part of each pseudonym."""
+    return text in _VOCABULARY or text.lower() in _VOCABULARY or any(text in word for word in _PSEUDONYMS)
 
 
 def is_ours(value: bytes) -> bool:
