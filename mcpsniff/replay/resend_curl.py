@@ -23,7 +23,7 @@ ARGUMENT: Final = 60_000
 
 _PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./-]+\Z", re.ASCII)
 _BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e]")
-_SPACE: Final = {9: " ", 10: " ", 13: " "}
+_SPACE: Final = dict.fromkeys("\t\n\r", " ")
 _OCTAL: Final = [chr(b) if 0x20 <= b < 0x7F and b not in b"%\\'-" else f"\\{b:03o}" for b in range(256)]
 _LITERAL: Final = re.compile(r"[\[\]\\.*^$]")
 _WAIT_FOR: Final = (
@@ -197,5 +197,8 @@ def json_text(raw: bytes) -> str | None:
     except ValueError:
         return None
     # In JSON, white space is between tokens only, and what is not ASCII in strings only.
-    shown = {ord(character): visible_json(character) for character in set(text) if not " " <= character <= "~"}
-    return text.translate({**shown, **_SPACE})
+    odd = [one for one in set(text) if not " " <= one <= "~"]
+    shown = {one: _SPACE.get(one) or visible_json(one) for one in odd if visible_json(one) != one}
+    if not shown:
+        return text
+    return re.sub(f"[{''.join(map(re.escape, shown))}]", lambda found: shown[found[0]], text)
