@@ -88,7 +88,8 @@ def _capabilities(servers: Paired, rules: Rules, pairs: Pairs) -> Iterator[Entry
             yield Entry(kind, "server", where or "(the wrapped server)")
             continue
         for difference in compare(one.opening, other.opening, rules, pairs):
-            yield Entry(CHANGED, "capability", str(difference.path[0]), where=where, differences=[difference])
+            kind = difference.kind if difference.kind in (ADDED, MISSING) else CHANGED
+            yield Entry(kind, "capability", str(difference.path[0]), where=where, differences=[difference])
 
 
 def _definitions(servers: Paired, rules: Rules, pairs: Pairs) -> Iterator[Entry]:

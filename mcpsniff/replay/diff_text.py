@@ -8,7 +8,7 @@ from mcpsniff.replay.compare import Difference
 from mcpsniff.replay.compare_text import NEW, OLD, OTHER, difference_lines
 from mcpsniff.replay.diff_facts import Facts
 from mcpsniff.replay.diff_report import ADDED, CHANGED, MARKS, MISSING, Entry, Report, Section
-from mcpsniff.transcript.layout import wrapped
+from mcpsniff.transcript.layout import flowed, wrapped
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.safe import markdown_code, markdown_fence, markdown_text, visible
 from mcpsniff.transcript.units import count
@@ -23,7 +23,7 @@ def diff_lines(report: Report, width: int) -> Iterator[Line]:
     yield from _sides(report, width)
     for section in report.sections:
         yield []
-        yield _heading(section)
+        yield from flowed(_heading(section), width, 0)
         for entry in section.entries:
             yield from _entry(entry, width)
     if report.notes:
@@ -66,8 +66,8 @@ def summary(section: Section) -> str:
     return ", ".join(numbers) if section.entries or section.matched else "no difference"
 
 
-def _heading(section: Section) -> Line:
-    return [("heading", section.name.capitalize()), ("remark", f"  {summary(section)}")]
+def _heading(section: Section) -> list[Line]:
+    return [[("heading", section.name.capitalize())], [("remark", f"  {summary(section)}")]]
 
 
 def _entry(entry: Entry, width: int) -> Iterator[Line]:

@@ -52,7 +52,7 @@ def replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     if not path:
         return new
     step, *rest = path
-    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed: Any = dict(value) if isinstance(value, dict) else list(value)
     changed[step] = replaced(value[step], tuple(rest), new)
     return changed
 

@@ -104,8 +104,8 @@ def test_infos_capabilities_and_revisions() -> None:
     b = session(start=opening("2", tools={}, logging={}))
     assert compared(a, b, "capabilities") == [
         "changed capability serverInfo | changed ('serverInfo', 'version')",
-        "changed capability serverCapabilities | missing ('serverCapabilities', 'tools', 'listChanged')",
-        "changed capability serverCapabilities | added ('serverCapabilities', 'logging')",
+        "missing capability serverCapabilities | missing ('serverCapabilities', 'tools', 'listChanged')",
+        "added capability serverCapabilities | added ('serverCapabilities', 'logging')",
     ]
     assert compared(a, b, "capabilities", ignore=["serverInfo.version", "serverCapabilities"]) == []
 
