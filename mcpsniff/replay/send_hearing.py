@@ -14,7 +14,7 @@ from mcpsniff.replay.send_link import Came, Refusal, Sent
 from mcpsniff.replay.send_plan import questions_of
 
 PATIENCE: Final = 3.0
-"""Seconds that what need not come (a notification, a question of the server) is waited for."""
+"""Seconds beyond the recorded gap that what need not come (a notification, a question) is waited for."""
 AFTERWARDS: Final = 0.3
 """The same once the request that it belongs to has been answered, and for what has failed to come before."""
 MOST_KEPT: Final = 100_000
@@ -132,12 +132,12 @@ class Hearing:
         self._news.set()
 
     async def patiently(self, what: str, is_there: Callable[[], bool], call: Call | None, most: float) -> None:
-        """Wait for what need not come, which is called ``what``: less once it has failed to, or is overdue.
+        """Wait for what need not come, which is called ``what``, at most so many seconds.
 
-        It is overdue when the request that it belongs to (``call``) has been answered. ``most`` is in seconds.
+        Less if it has failed to come before, or is overdue: the request that it belongs to (``call``) was answered.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + min(most, AFTERWARDS if what in self._failed_to_come else PATIENCE)
+        until = loop.time() + (min(most, AFTERWARDS) if what in self._failed_to_come else most)
         while not is_there() and self.gone is None and (left := until - loop.time()) > 0:
             if call is not None and not call.is_open:
                 until, call = min(until, loop.time() + AFTERWARDS), None

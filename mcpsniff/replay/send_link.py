@@ -9,6 +9,7 @@ A link carries JSON texts and knows of MCP only what its transport asks for (ses
 through it gives an `Ear`, to which it tells what comes.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -161,8 +162,11 @@ class NoTape:
 
 
 def now_us() -> int:
-    """Microseconds of the clock that everything here goes by."""
-    return time.monotonic_ns() // 1000
+    """Microseconds of the clock that everything here goes by: that of the event loop."""
+    try:
+        return int(asyncio.get_running_loop().time() * 1_000_000)
+    except RuntimeError:  # nothing runs
+        return time.monotonic_ns() // 1000
 
 
 def read_messages(frame: Frame, reader: JsonReader) -> list[Message]:

@@ -13,7 +13,7 @@ from mcpsniff.replay.script import PIPE, Scene, Talk, is_cancel
 from mcpsniff.replay.send_asked import Asked, own_reply
 from mcpsniff.replay.send_calls import Call
 from mcpsniff.replay.send_guard import TOOLS, Tools
-from mcpsniff.replay.send_hearing import Hearing, kind_of
+from mcpsniff.replay.send_hearing import PATIENCE, Hearing, kind_of
 from mcpsniff.replay.send_link import GoneError, Link, Sent, now_us, said
 from mcpsniff.replay.send_outcome import LEFT_OUT, UNSENT, Judge, Outcome, TalkOutcome
 from mcpsniff.replay.send_own import cancel, initialize, list_tools
@@ -26,6 +26,8 @@ from mcpsniff.replay.tempo import AT_ONCE, Tempo
 
 CANCEL_GAP: Final = 1.0
 """Seconds of the recorded gap that are kept between a request and its cancel, however fast all else goes."""
+FAREWELL: Final = 1.0
+"""Seconds that a server that takes nothing more has to end, so that it can be told how."""
 INITIALIZED: Final = "notifications/initialized"
 
 
@@ -101,9 +103,11 @@ class Sender:
         elif item.kind == REPLY:
             asked = self.hearing.questions.of_answer(item.messages[0])
             if asked is not None:
-                await self._patiently(f"question {asked.question.asked.method}", asked, call)
+                what = f"question {asked.question.asked.method}"
+                await self.hearing.patiently(what, asked.replied.is_set, call, self._patience(item))
         elif item.kind == NOTICE:
-            await self._told(item, call)
+            answer = None if item.scene is None else item.scene.answer
+            await self._told(item, call if answer is not None and item.messages[0].n < answer.n else None)
         elif call is not None:
             await self._settled(call)
         self._anchor = (item.t, now_us())
@@ -119,15 +123,15 @@ class Sender:
             with suppress(TimeoutError):
                 await asyncio.wait_for(call.settled.wait(), left)
 
-    async def _patiently(self, what: str, asked: Asked, call: Call | None) -> None:
-        await self.hearing.patiently(what, asked.replied.is_set, call, self.way.timeout)
+    def _patience(self, item: Item) -> float:
+        return min((item.t - self._anchor[0]) / 1e6 + PATIENCE, self.way.timeout)
 
     async def _told(self, item: Item, call: Call | None) -> None:
         """Wait until as many notifications of this kind have come as had by then."""
         kind = kind_of(item.messages[0])
         self._awaited[kind] += 1
         so_far, told = self._awaited[kind], self.hearing.told
-        await self.hearing.patiently(kind[0], lambda: told[kind] >= so_far, call, self.way.timeout)
+        await self.hearing.patiently(kind[0], lambda: told[kind] >= so_far, call, self._patience(item))
 
     async def _settle(self) -> None:
         """Wait a little for what the recording has after the client's last words, and for answers to them."""
@@ -142,7 +146,7 @@ class Sender:
                 and not any(call.is_open and _may_end(call.outcome.scene) for call in calls)
             ),
             None,
-            self.way.timeout,
+            min(PATIENCE, self.way.timeout),
         )
 
     @property
@@ -170,13 +174,14 @@ class Sender:
         if cancelled is not None and self.talk.is_modern and await self._link.drop(cancelled.sent):
             return
         sent = text_of(texts, item.messages, self._tools.headers)
-        calls = [self._call(text, sent) for text in texts if text.scene is not None]
+        for text in texts:
+            if text.scene is not None:
+                self._call(text, text.scene, sent)
         try:
             await self._link.send(sent)
         except GoneError:
             self.is_cut_short = True
-            for call in calls:
-                call.settled.set()
+            await self.hearing.patiently("the end of the server", lambda: False, None, FAREWELL)
             self.hearing.ended("takes nothing more")
             return
         if any(message.method == INITIALIZED for message in sent.messages) and self._listens():
@@ -224,15 +229,13 @@ class Sender:
             await list_tools(self._link, self.hearing, self._tools, call, self.way.timeout)
         return self._tools.why_not(call)
 
-    def _call(self, text: Text, sent: Sent) -> Call:
-        assert text.scene is not None
+    def _call(self, text: Text, scene: Scene, sent: Sent) -> None:
         live = next((one for one in sent.messages if one.kind == REQUEST and one.raw == text.raw), text.message)
         token = token_key(live.meta.get("progressToken"))
         now = now_us()
-        call = Call(self.outcomes[text.scene], live.key, live.id or "null", token, sent, now, now)
+        call = Call(self.outcomes[scene], live.key, live.id or "null", token, sent, now, now)
         self.hearing.calls.add(call)
-        self.calls[text.scene] = call
-        return call
+        self.calls[scene] = call
 
     async def _pause(self, item: Item, cancelled: Call | None) -> None:
         """Keep the recorded gap, as far as it is to be kept; ``cancelled`` is what will be cancelled after it."""
