@@ -1,6 +1,7 @@
 """`mcpsniff resend --to`: one request again, to a live server on each transport, with what it needs before it."""
 
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,7 +191,9 @@ def test_a_request_can_be_changed_first(served: Served, tmp_path: Path) -> None:
 def test_a_server_that_cannot_be_reached_is_named_with_the_reason(tmp_path: Path) -> None:
     file, calls = capture(tmp_path)
     assert "no-such-command" in resent(file, calls[0], "--to", "--", "no-such-command", status=3).err
-    assert "127.0.0.1:1" in resent(file, calls[0], "--to", "http://127.0.0.1:1/mcp", status=3).err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nobody = f"127.0.0.1:{taken.getsockname()[1]}"
+    assert nobody in resent(file, calls[0], "--to", f"http://{nobody}/mcp", status=3).err
 
 
 def test_a_server_that_does_not_answer_is_waited_for_no_longer_than_asked(tmp_path: Path) -> None:
