@@ -272,8 +272,10 @@ async def legacy(recorded: Recorded, target: str) -> AsyncIterator[Asker]:
             async with web.post(address, json=message) as response:
                 assert response.status == 202, (response.status, await response.text())
 
-        yield Asker(recorded, send, arrived, listen)
-        reading.cancel()
+        try:
+            yield Asker(recorded, send, arrived, listen)
+        finally:
+            reading.cancel()
 
 
 WAYS: dict[str, Callable[..., contextlib.AbstractAsyncContextManager[Asker]]] = {
