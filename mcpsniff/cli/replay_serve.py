@@ -151,7 +151,7 @@ def _serve_stdio(stage: Stage, options: dict[str, Any]) -> Close | None:
 
     if options["listen"] is not None or options["once"]:
         raise UsageError(f"{'--once' if options['once'] else '--listen'} is for --serve http|sse")
-    return asyncio.run(serve_stdio(stage, lambda: report_lines(stage)))
+    return asyncio.run(serve_stdio(stage, lambda: report_lines(stage), raw=options["raw"]))
 
 
 def _serve_http(stage: Stage, options: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, Final
 
 from mcpsniff.protocol.events import Close
@@ -30,18 +31,19 @@ LAST_WORDS: Final = 1.0
 ENDS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-async def serve_stdio(stage: Stage, tell: Callable[[], list[str]]) -> Close | None:
+async def serve_stdio(stage: Stage, tell: Callable[[], list[str]], *, raw: bool = False) -> Close | None:
     """Serve the client until it leaves, or the recorded server did.
 
-    Then the lines of ``tell`` go to stderr. Returns the recorded end of the server's process, if that is why it ended.
+    ``raw`` writes lines in the pieces in which they were read (the script was read with them). At the end the lines of
+    ``tell`` go to stderr. Returns the recorded end of the server's process, if that is why it ended.
     """
-    return await _Shell(stage).run(tell)
+    return await _Shell(stage, raw=raw).run(tell)
 
 
 class _Shell:
     """The client on our standard streams."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, *, raw: bool) -> None:
         self._stage = stage
         self._session = stage.session()
         self._reader = JsonReader()
@@ -49,7 +51,7 @@ class _Shell:
         self._close: Close | None = None
         self._out = Sink(STDOUT, self._finish)
         self._err = Sink(STDERR, lambda: None)
-        self._port = _Pipes(self._out, self._err, self._ended)
+        self._port = _Pipes(self._out, self._err, self._ended, stage if raw else None)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, tell: Callable[[], list[str]]) -> Close | None:
@@ -143,10 +145,13 @@ def live_messages(line: bytes, reader: JsonReader) -> list[Message]:
 class _Pipes:
     """What a server says, on the standard streams."""
 
-    def __init__(self, out: Sink, err: Sink, on_close: Callable[[Close], None]) -> None:
+    def __init__(self, out: Sink, err: Sink, on_close: Callable[[Close], None], pieces: Stage | None) -> None:
+        """``pieces`` has the pieces in which lines were read, if they are to be written so."""
         self._out = out
         self._err = err
         self._on_close = on_close
+        self._pieces = pieces
+        self._turn = asyncio.Lock()
         self._is_seen = [os.isatty(STDOUT), os.isatty(STDERR)]
         """Whether people look at it: then nothing may act on the terminal."""
 
@@ -162,7 +167,21 @@ class _Pipes:
         if not is_of_pipe and (b"\n" in data or b"\r" in data):
             data = data.replace(b"\r", b" ").replace(b"\n", b" ")  # outside of strings only, where JSON has them
         is_cut = line is not None and line.frame is not None and is_of_pipe and UNTERMINATED in line.frame.flaws
-        await self._out.write(self._shown(data, STDOUT) + (b"" if is_cut else b"\n"))
+        whole = self._shown(data, STDOUT) + (b"" if is_cut else b"\n")
+        if self._pieces is None:
+            await self._out.write(whole)
+        else:
+            await self._write_pieces(whole, line if is_of_pipe else None, self._pieces)
+
+    async def _write_pieces(self, whole: bytes, line: Line | None, stage: Stage) -> None:
+        """Write a line as it was read, cut at the same bytes counted from its start, in the same time."""
+        pieces = [] if line is None or line.frame is None else stage.script.pieces(line.frame.spans)
+        async with self._turn:
+            for piece, following in pairwise(pieces):
+                part, whole = whole[: len(piece.data)], whole[len(piece.data) :]
+                await self._out.write(part)
+                await asyncio.sleep(stage.tempo.seconds(following.t - piece.t))
+            await self._out.write(whole)
 
     async def end(self, line: Line) -> None:
         if line.close is not None:

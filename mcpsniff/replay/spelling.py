@@ -5,6 +5,7 @@ A replayed message carries another id, another progress token, another request i
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -28,13 +29,18 @@ SUBSCRIPTION_RESULT: Final[Path] = ("result", "_meta", META_PREFIX + "subscripti
 class Template:
     """A message's text with holes at some of its values, to be filled again and again."""
 
-    def __init__(self, raw: bytes, paths: Iterable[Path]) -> None:
+    def __init__(self, raw: bytes, paths: Iterable[Path], *, is_plain: bool = False) -> None:
         """``raw`` is one JSON text; a path that leads nowhere has no hole. Bytes that are no UTF-8 stay as they are.
 
         Where a name stands several times the last one counts, as in every SDK, and so do others that say the same.
+        ``is_plain`` says that it is a JSON object in which no name does; then an id is found without reading it all.
         """
         text = raw.decode(errors="surrogateescape")
-        found = sorted(place for path in dict.fromkeys(paths) for place in _alike(text, _places(text, path)))
+        wanted = [path for path in dict.fromkeys(paths) if _may_have(text, path)]
+        if is_plain and wanted == [ID] and (place := _outer_id(text)) is not None:
+            found = [place]
+        else:
+            found = sorted(place for path in wanted for place in _alike(text, _places(text, path)))
         self._pieces: list[str] = []
         self._holes: list[tuple[Path, str]] = []
         position = 0
@@ -102,6 +108,21 @@ def _places(text: str, path: Path) -> list[tuple[int, int, Path]]:
             inner += [(start + lead + a, start + lead + b) for token, a, b in members if _is_name(token, name)]
         places = inner
     return [(start, stop, path) for start, stop in places]
+
+
+def _may_have(text: str, path: Path) -> bool:
+    return "\\u" in text or all(f'"{name}"' in text for name in path)
+
+
+_AT_START: Final = re.compile(r'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]*+"|[-+.\w]++)\s*[,}]')
+_AT_END: Final = re.compile(r'[,{]\s*"id"\s*:\s*("[^"\\]*+"|[-+.\w]++)\s*\}\s*\Z')
+_END: Final = 1_000
+
+
+def _outer_id(text: str) -> tuple[int, int, Path] | None:
+    """Where the id of a JSON object stands, if it is at its beginning or its end, as almost everybody has it."""
+    found = _AT_START.match(text) or _AT_END.search(text, max(0, len(text) - _END))
+    return None if found is None else (*found.span(1), ID)
 
 
 def _alike(text: str, places: list[tuple[int, int, Path]]) -> list[tuple[int, int, Path]]:

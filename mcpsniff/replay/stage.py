@@ -12,6 +12,7 @@ from typing import Final
 
 from mcpsniff.protocol.exchange import token_key
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, REQUEST, RESPONSE, IdKey, Message
+from mcpsniff.protocol.reading import Unread
 from mcpsniff.replay import made_up, spelling
 from mcpsniff.replay.live_ids import LiveIds
 from mcpsniff.replay.match import Matcher, Miss
@@ -25,6 +26,8 @@ from mcpsniff.replay.tempo import AT_ONCE, Tempo
 
 __all__ = ["Outgoing", "Performance", "Port", "Session", "Stage"]
 
+KEPT_TEMPLATE: Final = 1_000_000
+"""Bytes of a message whose template is kept; those of longer ones take several times their length."""
 TIMEOUT: Final = 30.0
 """Seconds that a client has for each thing that it said in the recording."""
 
@@ -71,8 +74,11 @@ class Stage:
         found = self._templates.get(line)
         if found is None:
             assert line.message is not None
-            paths = spelling.paths_of(line.message)
-            found = self._templates[line] = Template(line.message.raw, paths)
+            message = line.message
+            is_plain = isinstance(message.body, dict) and not isinstance(message.body, Unread) and not message.flaws
+            found = Template(message.raw, spelling.paths_of(message), is_plain=is_plain)
+            if len(message.raw) <= KEPT_TEMPLATE:
+                self._templates[line] = found
         return found
 
 

@@ -103,6 +103,20 @@ def test_it_ends_as_the_recorded_server_did(capture: Path, status: int) -> None:
     assert ran.err.splitlines()[:2] == ["why", "mcpsniff: served 1 request: 1 of the 2 recorded, nothing missed"]
 
 
+PIECES = (
+    f"{OPEN}C> {json.dumps(call(1))}\n"
+    'S| b\'{"jsonrpc":"2.0","id":1,"result":{"x":"caf\\xc3\'\n+ 3s\nS| b\'\\xa9"}}\\n\'\n'
+)
+
+
+@pytest.mark.parametrize("capture", [PIECES], indirect=True)
+def test_lines_come_in_the_recorded_pieces_if_they_are_wanted(capture: Path) -> None:
+    with Live(capture, "--raw", "--timing", "x10") as live:
+        live.send(call(8), call(9))
+        assert live.read() == b'{"jsonrpc":"2.0","id":8,"result":{"x":"caf\xc3'
+        assert live.read().startswith(b'\xa9"}}\n')
+
+
 BATCHES = (
     "@open 2025-03-26\n"
     f"C> [{json.dumps(call(1, 'a'))},{json.dumps(call(2, 'b'))},{json.dumps(note('x'))}]\n"
@@ -310,6 +324,9 @@ class Live:
             self._rest += block
         line, _, self._rest = self._rest.partition(b"\n")
         return line + b"\n"
+
+    def read(self) -> bytes:
+        return os.read(self._out, 65536)
 
     def close(self) -> None:
         os.close(self._in)

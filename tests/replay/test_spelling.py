@@ -91,3 +91,30 @@ def test_the_meaning_changes_at_that_place_only(value: dict[str, Any], indent: i
     if isinstance(value.get("params"), dict) and "id" in value["params"]:
         wanted = {**wanted, "params": {**value["params"], "id": 5}}
     assert changed == wanted
+
+
+@given(
+    st.dictionaries(st.sampled_from(["id", "jsonrpc", "a"]), VALUES | st.just("2.0")),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+)
+def test_an_id_at_an_end_is_found_without_reading_it_all(value: dict[str, Any], indent: int | None, last: bool) -> None:
+    if last and "id" in value:
+        value["id"] = value.pop("id")
+    raw = json.dumps(value, indent=indent).encode()
+    assert Template(raw, (ID,), is_plain=True).fill({ID: "5"}) == respelt(raw, {ID: "5"})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":{"id":7}}',
+        b'{"a":"x,\\"id\\":7}"}',
+        b'{"a":"{\\"id\\":1}","id":2}',
+        b'{"jsonrpc":"2.0","a":{"id":1,"b":[]},"id":"\\u0041"}',
+        b'{"id":[1],"a":{"x":1,"id":5}}',
+        b'{"id":{"id":7}}',
+    ],
+)
+def test_no_other_id_is_taken_for_it(raw: bytes) -> None:
+    assert Template(raw, (ID,), is_plain=True).tokens == Template(raw, (ID,)).tokens
