@@ -34,7 +34,12 @@ SEND_ONLY = ("update", "headers", "variables", "allow_writes", "normalise", "no_
     help="How long to wait for the other side at each step.",
 )
 @click.option(
-    "--ignore", "ignored", multiple=True, metavar="PATH", help="A value that does not count, e.g. arguments.when."
+    "--ignore",
+    "ignored",
+    multiple=True,
+    metavar="PATH",
+    help="A value that does not count: with --serve below params (arguments.when), with --to in a whole message"
+    " (result.**.when). May be given several times.",
 )
 @click.option(
     "--server", metavar="TEXT", help="Of a capture with several servers: the one whose address has TEXT in it."

@@ -34,7 +34,8 @@ def link_to(
 
     At a URL the server may speak Streamable HTTP or HTTP+SSE. A URL that ends in ``/sse``, or one that is to be spoken
     to as in a recording over HTTP+SSE, is first asked for a stream with an endpoint; any other is first sent the text,
-    and asked for a stream if it refuses that as no such thing (2025-03-26 transports, backwards compatibility). Raises UnreachableError for what is no URL.
+    and asked for a stream if it refuses that as no such thing (2025-03-26 transports, backwards compatibility). Raises
+    UnreachableError for what is no URL.
     """
     if where.url is None:
         return StdioLink(where.command, ear, variables=where.variables, folder=where.folder, tape=tape)

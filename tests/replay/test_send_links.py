@@ -336,7 +336,7 @@ def test_an_address_that_is_none_is_said(url: str) -> None:
         finally:
             await link.close()
 
-    with pytest.raises(UnreachableError, match="cannot reach .*: that is no URL"):
+    with pytest.raises(UnreachableError, match=r"cannot reach .*: that is no URL"):
         asyncio.run(act())
 
 
