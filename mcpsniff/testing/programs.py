@@ -20,13 +20,16 @@ _URL: Final = r"(https?://[^\s\"']+)"
 
 
 class Program:
-    """A process of mcpsniff that listens for HTTP. Raises McpsniffError if it ends, or says nothing, instead."""
+    """A process of mcpsniff that listens for HTTP. Raises McpsniffError if it ends, or says nothing, instead.
+
+    It ends with ours, however that ends.
+    """
 
     def __init__(self, words: Sequence[str], announced_by: str = "") -> None:
         """``announced_by`` are the words before its URL; without them it is a line of its standard output."""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", *words],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-m", "mcpsniff.testing.watched", *words],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -57,6 +60,8 @@ class Program:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         for thread in self._threads:
             thread.join(1)
 

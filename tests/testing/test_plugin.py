@@ -1,8 +1,10 @@
 """The plugin for pytest, run as its users do: tests of a small client, against a capture, on each transport."""
 
 import json
+import socket
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -245,6 +247,28 @@ def test_failed(mcp_record):
     assert [file.name for file in kept.iterdir()] == ["new.mcpcap"]
     assert (kept / "new.mcpcap").stat().st_mode & 0o777 == 0o600
     assert open_capture(str(kept / "new.mcpcap")).header.transport == "stdio"
+
+
+def test_a_server_ends_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    file = save(tmp_path, "x.mcpcap", play(RECORDED).records, transport="stdio")
+    code = f"""
+import time
+from pathlib import Path
+from mcpsniff.testing.replays import Replay
+print(Replay(Path({str(file)!r}), Path({str(tmp_path)!r}), "http", []).url, flush=True)
+time.sleep(60)
+"""
+    run = subprocess.Popen([sys.executable, "-c", code], cwd=REPO, stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    url = run.stdout.readline()
+    run.kill()
+    run.communicate()
+    place = ("127.0.0.1", int(url.rpartition(":")[2].partition("/")[0]))
+    deadline = time.monotonic() + 20
+    with pytest.raises(ConnectionRefusedError):
+        while time.monotonic() < deadline:
+            socket.create_connection(place, 5).close()
+            time.sleep(0.05)
 
 
 def test_the_plugin_costs_a_run_without_it_next_to_nothing() -> None:
