@@ -1,6 +1,6 @@
 """Run a module as a program that ends with whoever started it, also if that is killed: it holds our standard input.
 
-python -m mcpsniff.testing.watched MODULE [ARG]...
+`python -m mcpsniff.testing.watched MODULE [ARG]...`
 """
 
 import os
