@@ -4,7 +4,8 @@ import asyncio
 import json
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from mcpsniff.capture.catalog import find
@@ -68,17 +69,22 @@ def serve(**options: Any) -> int:
         over_http=options["serve"] != "stdio",
     )
     _say_lacks(stage)
-    if options["serve"] == "stdio":
-        close = _serve_stdio(stage, options)
-    else:
-        close = None
-        _serve_http(stage, options)
-    if options["report"] is not None:
-        with output(options["report"]) as stream:
-            stream.write(json.dumps(report(stage), indent=2).encode() + b"\n")
+    with _reporting(stage, options["report"]):
+        close = _serve_stdio(stage, options) if options["serve"] == "stdio" else _serve_http(stage, options)
     if options["strict"] and stage.matcher.missed:
         return MISSED
     return 0 if close is None else _end_as(close)
+
+
+@contextmanager
+def _reporting(stage: Stage, path: str | None) -> Iterator[None]:
+    """Write the report in the end. That it can be written is known before anything is served."""
+    if path is None:
+        yield
+        return
+    with output(path) as stream:
+        yield
+        stream.write(json.dumps(report(stage), indent=2).encode() + b"\n")
 
 
 def _rules(options: dict[str, Any]) -> Rules:
@@ -154,12 +160,13 @@ def _serve_stdio(stage: Stage, options: dict[str, Any]) -> Close | None:
     return asyncio.run(serve_stdio(stage, lambda: report_lines(stage), raw=options["raw"]))
 
 
-def _serve_http(stage: Stage, options: dict[str, Any]) -> None:
+def _serve_http(stage: Stage, options: dict[str, Any]) -> Close | None:
     from mcpsniff.replay.serve_http import serve_http
 
     asyncio.run(serve_http(stage, options["serve"], listen=options["listen"], once=options["once"], raw=options["raw"]))
     for line in report_lines(stage):
         note(line.removeprefix("mcpsniff: "))
+    return None
 
 
 def _end_as(close: Close) -> int:
