@@ -46,7 +46,7 @@ def same(records: list[object]) -> None:
         assert outline(got.path) == outline(got.source)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(1, 200), TEXTS)
 def test_on_pipes_however_they_are_read(texts: list[str], size: int, log: str) -> None:
     asked = b"".join((REQUEST % (n, text)).encode() + b"\n" for n, text in enumerate(texts))
@@ -54,7 +54,7 @@ def test_on_pipes_however_they_are_read(texts: list[str], size: int, log: str) -
     same(pipes(*((c, one) for c, data in ((0, asked), (2, log.encode()), (1, said)) for one in cut(data, size))))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=3), st.integers(1, 300), st.integers(1, 80), st.sampled_from(range(4)))
 def test_over_http_however_it_is_cut(texts: list[str], size: int, chunk: int, way: int) -> None:
     talk = []
@@ -72,7 +72,7 @@ def test_over_http_however_it_is_cut(texts: list[str], size: int, chunk: int, wa
     same(wire(*((channel, one) for channel, data in talk for one in cut(data, size))))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.binary(max_size=300), max_size=4), st.booleans())
 def test_any_bytes(said: list[bytes], is_wire: bool) -> None:
     mixed = [(n % 2, data + b" bob@example.com " * (n % 3)) for n, data in enumerate(said)]

@@ -32,7 +32,7 @@ def test_heads_and_records(tmp_path: Path) -> None:
     got = redacted(tmp_path, records)
     assert places(got.capture) == [
         "channel 0: redacted email (comment: text)",
-        "#6 POST /mcp: redacted X-Api-Key (X-Api-Key)",
+        "#6 POST /mcp: redacted x api key (X-Api-Key)",
     ]
 
 

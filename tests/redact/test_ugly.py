@@ -102,3 +102,17 @@ def test_from_a_pipe_to_a_file(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"replaced 2 values at " in done.stderr
     assert MAIL not in out.read_bytes()
+
+
+def test_hostile_numbers_and_depths(tmp_path: Path) -> None:
+    deep = b"[1," * 4_000 + b'"bob@example.com"' + b"]" * 4_000
+    meta = {"start": "POST /mcp HTTP/1.1", "headers": [["Content-Length", "9" * 5000], ["a"], 7], "authority": 5}
+    records = [
+        Record(0, "open", 0, {"kind": "http-request", "dir": "c2s", "conn": 0, "meta": meta}),
+        Record(1, "chunk", 0, deep),
+        Record(2, "mask", 7, {"start": 5, "length": 2**62, "what": "x", "fp": "y"}),
+        Record(3, "close", 9, {"how": "eof"}),
+    ]
+    got = redacted(tmp_path, records, {"channels": {"x": 1, "3": {"kind": "tcp", "offset": -5}, "4": None}})
+    assert MAIL not in got.raw
+    assert outline(got.path) == outline(got.source)

@@ -9,6 +9,9 @@ from mcpsniff.export.redact.views import Pieces, unescaped
 NESTED: Final = 4
 """Texts of JSON within strings of JSON that are looked into."""
 
+DEEPEST: Final = 64
+"""Levels of a JSON text that a path names."""
+
 _TOKEN = re.compile(rb'"((?:[^"\\]++|\\.)*+)"?|([{}\[\],:])|([^\s{}\[\],:"]++)', re.DOTALL)
 _COLON = re.compile(rb"\s*+:")
 _LINE = re.compile(rb"([^\r\n:]{1,256}?)[ \t]*:[ \t]*([^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*)\r?\n?")
@@ -90,13 +93,13 @@ def _step(mark: bytes, stack: list[list[str | int]], name: str) -> str:
 
 def _path(path: tuple[str, ...], stack: list[list[str | int]], name: str) -> tuple[str, ...]:
     steps = list(path)
-    for level, (kind, number, before) in enumerate(stack):
+    for kind, number, before in stack[:DEEPEST]:
         if before:
             steps.append(str(before))
         if kind == "[":
             steps.append(str(number))
-        elif level == len(stack) - 1 and name:
-            steps.append(name)
+    if stack and stack[-1][0] == "{" and name:
+        steps.append(name)
     return tuple(steps)
 
 

@@ -1,5 +1,6 @@
 """Writes the redacted capture: every record with its edits done, and after each a record that tells of them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -133,14 +134,15 @@ def _lengthened(body: dict[str, Any], growth: int) -> dict[str, Any]:
     meta = body.get("meta")
     if not growth or not isinstance(meta, dict) or not isinstance(meta.get("headers"), list):
         return body
-    headers = [
-        [pair[0], str(max(0, int(pair[1]) + growth))]
-        if len(pair) == 2 and str(pair[0]).lower() == "content-length" and str(pair[1]).isdecimal()
-        else pair
-        for pair in meta["headers"]
-        if isinstance(pair, list)
-    ]
+    headers = [_lengthened_header(pair, growth) for pair in meta["headers"]]
     return {**body, "meta": {**meta, "headers": headers}}
+
+
+def _lengthened_header(pair: Any, growth: int) -> Any:
+    is_pair = isinstance(pair, list) and len(pair) == 2
+    if not is_pair or str(pair[0]).lower() != "content-length" or not re.fullmatch(r"[0-9]{1,18}", str(pair[1])):
+        return pair
+    return [pair[0], str(max(0, int(pair[1]) + growth))]
 
 
 def _data(data: bytes) -> Any:

@@ -79,7 +79,7 @@ class Values:
         """A value is to be removed. ``everywhere``: wherever it is; None: unless it is an everyday word."""
         if not value or is_ours(value):
             return
-        self._kinds.setdefault(value, kind)
+        self._kinds.setdefault(value, re.sub(r"[^a-z0-9]+", " ", kind.lower()).strip()[:40] or "value")
         if len(value) < SHORTEST:
             return
         if everywhere or (everywhere is None and not is_everyday(value)):
@@ -142,7 +142,7 @@ class Values:
             return lead + b"redacted-home-" + self._name(value, HOME)
         if kind == ADDRESS:
             return self._address(value)
-        name = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")[:40] or "value"
+        name = kind.replace(" ", "-")
         if self._key is not None:
             return b"redacted-" + self._name(value, "value")
         return f"redacted-{name}-".encode() + self._name(value, name)
