@@ -125,6 +125,13 @@ class Answer:
         except ConnectionError:
             return True
 
+    def stall(self) -> None:
+        """Read no more, as a client that is busy."""
+        self.writer.transport.pause_reading()  # type: ignore[attr-defined]
+
+    def go_on(self) -> None:
+        self.writer.transport.resume_reading()  # type: ignore[attr-defined]
+
     def close(self) -> None:
         self.writer.close()
 

@@ -148,18 +148,23 @@ def test_many_streams_stay_open_side_by_side_and_end_with_the_server() -> None:
 
 
 def test_a_slow_reader_holds_up_only_what_is_said_to_it() -> None:
-    many = "".join(f"S> EVENT {said(note('message', level='info', data=LONG))}\n" for _ in range(100))
+    many = "".join(f"S> EVENT {said(note('message', level='info', data=LONG))}\n" for _ in range(60))
     script = f"{TWO_CALLS}C3> POST /mcp {said(call(6, 'much'))}\nS3> 200 STREAM\n{many.replace('S>', 'S3>')}"
     script += f"S3> EVENT {said(answer(6))}\nS3> END\n"
 
     async def act(client: Client) -> None:
         await client.open()
         slow = await client.post(call("s", "much"))
-        await asyncio.sleep(0.2)
-        logs = [one for one in gc.get_objects() if isinstance(one, StreamLog)]
-        assert 0 < max(log.waiting for log in logs) <= AHEAD_BYTES + 2 * len(LONG)
+        slow.stall()
+        ids, waiting = client.server.house.writer.ids, 0
+        while not waiting:
+            await asyncio.sleep(0.1)
+            logs = [one for one in gc.get_objects() if isinstance(one, StreamLog) and one.ids is ids]
+            waiting = max(log.waiting for log in logs)
+        assert waiting <= AHEAD_BYTES + 2 * len(LONG)
         assert (await client.post(call(1))).status == 200
-        assert len(await slow.events()) == 101
+        slow.go_on()
+        assert len(await slow.events()) == 61
 
     over_http(script, act)
 
