@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from mcpsniff.export.redact.documents import FORM, HEAD, HEADER, SAID, Document
+from mcpsniff.export.redact.documents import BODY, FORM, HEAD, HEADER, SAID, Document
 from mcpsniff.export.redact.fields import (
     Field,
     head_fields,
@@ -48,6 +48,7 @@ class Discoverer:
         hints = {hint for form in rules.forms for hint in form.hints}
         self._interest = Interest(self._may_have_form)
         self._hints = re.compile(b"|".join(map(re.escape, sorted(hints)))) if hints else None
+        self._is_message = True
         self.places: dict[object, list[Place]] = {}
         for value in rules.values:
             values.add(value, "value", everywhere=True)
@@ -56,6 +57,7 @@ class Discoverer:
         """Take note of the values in a document."""
         self._values.take_note(document.data)
         self._look_for_forms(document.data)
+        self._is_message = document.kind != BODY or b'"jsonrpc"' in document.data
         for field in fields_of(document):
             if field.how != "text":
                 self._judge(document, field)
@@ -96,9 +98,7 @@ class Discoverer:
             return names.credential(name) if document.kind == FORM else names.key(name)
         if field.how == "said":
             return names.member(name) and _is_strong(field.value)
-        if b'"jsonrpc"' in document.data or document.kind != "body":
-            return names.member(name)
-        return names.credential(name)
+        return names.member(name) if self._is_message else names.credential(name)
 
     def _take(self, document: Document, field: Field, kind: str) -> None:
         value = field.value
