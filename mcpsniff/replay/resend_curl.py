@@ -106,13 +106,12 @@ class _Shell(Hole):
 
 def _legacy(order: Order) -> list[str]:
     """HTTP+SSE: answers come on a stream that is asked for first, which also names where to POST."""
-    base = [(name, value) for name, value in order.headers if name.lower() not in ("accept", "content-type")]
-    posted = [*base, ("Content-Type", ("application/json",))]
+    posted = [*order.headers, ("Content-Type", ("application/json",))]
     return [
         f"url={shell_word(order.url)}",
         "origin=$(printf %s \"$url\" | sed 's,^\\(https*://[^/]*\\).*,\\1,')",
         "events=$(mktemp) || exit",
-        _call("", [*base, ("Accept", ("text/event-stream",))], '"$url"', None, ' > "$events" &'),
+        _call("", [*order.headers, ("Accept", ("text/event-stream",))], '"$url"', None, ' > "$events" &'),
         "stream=$!",
         "trap 'kill $stream 2>/dev/null; rm -f \"$events\"' EXIT",
         'said() { grep \'^data:\' "$events" | grep "$1" | grep -E "$2"; }',

@@ -55,6 +55,7 @@ class Handler(BaseHTTPRequestHandler):
     sessions: dict[str, "queue.Queue[Json]"]
     asked: list[Json]
     heads: list[dict[str, str]]
+    twice: set[str]
 
     def log_message(self, *_: object) -> None:
         pass
@@ -79,6 +80,7 @@ class Handler(BaseHTTPRequestHandler):
         message = json.loads(body)
         self.asked.append(message)
         self.heads.append({name.lower(): value for name, value in self.headers.items()})
+        self.twice |= {name for name in self.heads[-1] if len(self.headers.get_all(name)) > 1}
         path, _, query = self.path.partition("?")
         if path == "/messages":
             self.legacy(message, self.sessions[query.partition("=")[2]])
@@ -148,17 +150,21 @@ class Served:
         self.origin = f"http://127.0.0.1:{port}"
         self.asked: list[Json] = []
         self.heads: list[dict[str, str]] = []
+        self.twice: set[str] = set()
+        """Headers that came more than once in one request."""
 
 
 @contextmanager
 def serving() -> Iterator[Served]:
     """Serve on a free port of this machine."""
-    state = type("State", (Handler,), {"sessions": {"answers": queue.Queue()}, "asked": [], "heads": []})
+    state = type(
+        "State", (Handler,), {"sessions": {"answers": queue.Queue()}, "asked": [], "heads": [], "twice": set()}
+    )
     server = ThreadingHTTPServer(("127.0.0.1", 0), state)
     server.daemon_threads = True
     server.block_on_close = False
     served = Served(server.server_address[1])
-    served.asked, served.heads = state.asked, state.heads  # type: ignore[attr-defined]
+    served.asked, served.heads, served.twice = state.asked, state.heads, state.twice  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
