@@ -55,6 +55,7 @@ def test_what_is_left_is_refused_and_told_without_the_value(
     said = capsys.readouterr().err
     assert said.startswith("mcpsniff: nothing was written: after redacting, something of what was to be removed")
     assert "  channel 2, byte 21 (backwards)\n" in said
+    assert said.endswith("name these places by --key or --path, or what is around them by --pattern (docs/redact.md)\n")
     assert secret not in said
     assert secret[::-1] not in said
     assert out.read_text() == "old"

@@ -47,7 +47,8 @@ class RemainsError(CaptureError):
     @property
     def lines(self) -> tuple[str, ...]:
         """See `McpsniffError`."""
-        return (str(self), *(f"  {place}" for place in self.places))
+        hint = "name these places by --key or --path, or what is around them by --pattern (docs/redact.md)"
+        return (str(self), *(f"  {place}" for place in self.places), hint)
 
 
 def redact(capture: Capture, rules: Rules, path: str) -> Report:
