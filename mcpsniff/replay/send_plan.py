@@ -59,9 +59,11 @@ def items_of(talk: Talk) -> list[Item]:
 
 def _dropped(talk: Talk) -> Iterator[Item]:
     """The requests that the client cancelled by hanging up, as it does over HTTP in 2026-07-28."""
+    if not talk.is_modern:
+        return
     for scene in talk.requests():
         exchange, web = scene.exchange, scene.web
-        if not talk.is_modern or exchange is None or exchange.state != CANCELLED or exchange.cancel is not None:
+        if exchange is None or exchange.state != CANCELLED or exchange.cancel is not None:
             continue
         if web is not None and web.ended_at is not None:
             yield Item(DROP, web.ended_at, (), scene)

@@ -47,14 +47,15 @@ def talks_of(script: Script, server: str | None) -> list[Talk]:
     Raises UsageError where there is none, or where there are those of several servers and none was chosen.
     """
     talks = [talk for talk in script.talks if any(message.direction == "c2s" for message in talk.messages)]
-    servers = list(dict.fromkeys(talk.server for talk in talks))
-    chosen = servers if server is None else [one for one in servers if server in one]
     if not talks:
         raise UsageError("the capture has nothing that a client said in MCP, so there is nothing to send")
-    if len(chosen) != 1:
-        several = f"the capture has conversations with {len(servers)} servers: {', '.join(servers)}"
-        what = "choose one with --server" if server is None else f"--server {server} fits {len(chosen)} of them"
-        raise UsageError(f"{several}; {what}")
+    servers = list(dict.fromkeys(talk.server for talk in talks))
+    chosen = servers if server is None else [one for one in servers if server in one]
+    known = ", ".join(filter(None, servers)) or "a command"
+    if not chosen:
+        raise UsageError(f"no server of the capture has {server!r} in its address; there is {known}")
+    if len(chosen) > 1:
+        raise UsageError(f"the capture has several servers: {', '.join(chosen)}; choose one with --server")
     return sorted((talk for talk in talks if talk.server == chosen[0]), key=lambda talk: talk.messages[0].t)
 
 

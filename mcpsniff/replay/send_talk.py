@@ -55,6 +55,7 @@ class Sender:
         self.talk = talk
         self.is_cut_short = False
         """True if the server had gone before everything was said."""
+        self._is_modern = talk.is_modern
         self._tools = tools
         self._values = Values()
         self._items = items_of(talk)
@@ -171,7 +172,7 @@ class Sender:
             return
         cancelled = self._cancelled_by(item)
         await self._pause(item, cancelled)
-        if cancelled is not None and self.talk.is_modern and await self._link.drop(cancelled.sent):
+        if cancelled is not None and self._is_modern and await self._link.drop(cancelled.sent):
             return
         sent = text_of(texts, item.messages, self._tools.headers)
         for text in texts:
