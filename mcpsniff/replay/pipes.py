@@ -10,12 +10,18 @@ import select
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Condition, Thread
+from threading import Condition, Event, Semaphore, Thread
 from typing import Final
 
 CHUNK: Final = 64 * 1024
 QUEUED: Final = 1024 * 1024
 """Bytes that may wait to be written before a sender has to wait, too."""
+MOST_QUEUED: Final = 64 * 1024 * 1024
+"""Bytes that may wait until no more is read from a client that does not read either."""
+MOST_MESSAGES: Final = 10_000
+"""As MOST_QUEUED, for messages."""
+READ_AHEAD: Final = 2
+"""Blocks that are read and not yet heard."""
 LONGEST_LINE: Final = 256 * 1024 * 1024
 """Bytes of a line that are read; what is longer is given as its beginning, which is no JSON."""
 
@@ -31,9 +37,13 @@ class Sink:
         self._queue: deque[bytes] = deque()
         self._queued = 0
         self._changed = Condition()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: dict[int, list[asyncio.Future[None]]] = {}
+        """Who waits for the queue to be no longer than so many bytes."""
         self._thread: Thread | None = None
         self.is_broken = False
+        self.has_room = Event()
+        """Not set while so much waits to be written that nothing more should be asked for."""
+        self.has_room.set()
 
     async def write(self, data: bytes) -> None:
         """Write, or put it in the queue, if that is not too long. Raises ConnectionError when nobody reads any more."""
@@ -46,22 +56,23 @@ class Sink:
             self._queue.append(data)
             self._queued += len(data)
             self._changed.notify()
+        if self._queued > MOST_QUEUED or len(self._queue) > MOST_MESSAGES:
+            self.has_room.clear()
         if self._thread is None:
             self._thread = Thread(target=self._run, daemon=True)
             self._thread.start()
-        while self._queued > QUEUED and not self.is_broken:
-            await self._progress()
+        await self._until_at_most(QUEUED)
 
     async def flush(self) -> None:
         """Return when everything is written, or nobody reads any more."""
-        while self._queued and not self.is_broken:
-            await self._progress()
+        await self._until_at_most(0)
 
-    async def _progress(self) -> None:
-        """Wait until something of the queue was written."""
-        waiter = self._loop.create_future()
-        self._waiting.append(waiter)
-        await waiter
+    async def _until_at_most(self, size: int) -> None:
+        """Wait until no more than so many bytes are to be written."""
+        while self._queued > size and not self.is_broken:
+            waiter = self._loop.create_future()
+            self._waiting.setdefault(size, []).append(waiter)
+            await waiter
 
     def _is_ready(self) -> bool:
         """True if as many bytes as pipes take as a whole can be written without waiting (POSIX, PIPE_BUF)."""
@@ -82,7 +93,7 @@ class Sink:
             with self._changed:
                 while not self._queue:
                     self._changed.wait()
-                data = self._queue.popleft()
+                data = self._take()
             try:
                 write_all(self._descriptor, data)
             except OSError:
@@ -90,12 +101,20 @@ class Sink:
                 return
             self._tell(self._written, len(data))
 
+    def _take(self) -> bytes:
+        """What is to be written at once: as much as a pipe holds, but no message in part."""
+        parts, size = [self._queue.popleft()], 0
+        while self._queue and (size := size + len(parts[-1])) < CHUNK:
+            parts.append(self._queue.popleft())
+        return b"".join(parts)
+
     def _tell(self, what: Callable[..., None], *values: int) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(what, *values)
 
     def _written(self, size: int) -> None:
-        self._queued -= size
+        with self._changed:
+            self._queued -= size
         self._wake()
 
     def _break(self) -> None:
@@ -105,10 +124,12 @@ class Sink:
             self._on_broken()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+        for size in [size for size in self._waiting if self._queued <= size or self.is_broken]:
+            for waiter in self._waiting.pop(size):
+                if not waiter.done():
+                    waiter.set_result(None)
+        if self._queued <= QUEUED or self.is_broken:
+            self.has_room.set()
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -121,18 +142,23 @@ def write_all(descriptor: int, data: bytes) -> None:
             select.select([], [descriptor], [])
 
 
-def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-    """Begin to read: call ``on_line`` in the event loop for each line, without its LF; ``on_end`` after the last."""
+def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callable[[], None], may_read: Event) -> None:
+    """Begin to read: call ``on_line`` in the event loop for each line, without its LF; ``on_end`` after the last.
+
+    While ``may_read`` is not set nothing is read.
+    """
     loop = asyncio.get_running_loop()
+    ahead = Semaphore(READ_AHEAD)
 
     def run() -> None:
         lines = Lines()
         while True:
+            may_read.wait()
+            ahead.acquire()
             try:
                 data = _read(descriptor)
                 found = lines.feed(data) if data else lines.rest()
-                if found:
-                    loop.call_soon_threadsafe(give, found)
+                loop.call_soon_threadsafe(give, found)
                 if not data:
                     loop.call_soon_threadsafe(on_end)
                     return
@@ -145,6 +171,7 @@ def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callab
     def give(found: list[bytes]) -> None:
         for line in found:
             on_line(line)
+        ahead.release()
 
     Thread(target=run, daemon=True).start()
 

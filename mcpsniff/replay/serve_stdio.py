@@ -59,7 +59,7 @@ class _Shell:
         for number in ENDS:
             loop.add_signal_handler(number, self._finish)
         prologue = self._session.prologue(self._port)
-        read_lines(STDIN, self._line, self._end_of_input)
+        read_lines(STDIN, self._line, self._end_of_input, self._out.has_room)
         await self._over
         self._session.left()
         if prologue is not None:

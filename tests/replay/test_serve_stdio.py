@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import select
 import signal
 import time
 from contextlib import suppress
@@ -194,6 +195,16 @@ def test_a_signal_ends_it_quietly_with_the_report(number: int) -> None:
     assert "mcpsniff: served 1 request: 1 of the 7 recorded" in ran.err
 
 
+def test_a_client_that_only_writes_is_read_no_further_and_the_replay_can_be_ended() -> None:
+    with Live(FOLDER / "weather.mcpcap") as live:
+        written = live.flood(lines(request(1, "tools/list")) * 100)
+        assert written < 50_000_000
+        live.signal(signal.SIGTERM)
+        ran = live.end()
+    assert ran.status == 0
+    assert "mcpsniff: served " in ran.err
+
+
 def test_a_client_that_reads_no_more_ends_it_quietly() -> None:
     with Live(FOLDER / "weather.mcpcap") as live:
         live.send(INITIALIZE)
@@ -324,6 +335,15 @@ class Live:
             self._rest += block
         line, _, self._rest = self._rest.partition(b"\n")
         return line + b"\n"
+
+    def flood(self, data: bytes) -> int:
+        """Write for as long as anything is taken within a second; how many bytes were."""
+        os.set_blocking(self._in, False)
+        written = 0
+        while select.select([], [self._in], [], 1.0)[1]:
+            with suppress(BlockingIOError):
+                written += os.write(self._in, data)
+        return written
 
     def read(self) -> bytes:
         return os.read(self._out, 65536)
