@@ -195,7 +195,7 @@ class Recorded:
             self.stream_paths.add(path)
         elif kind == LEGACY and http.method == "POST":
             self.endpoint_paths.add(path)
-        elif kind in STREAMABLE and http.method == "POST" and web.asked.messages:
+        elif kind in STREAMABLE and http.method == "POST" and web.asked.messages and not http.is_refused:
             self.mcp_paths.add(path)
 
 
