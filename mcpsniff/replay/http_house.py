@@ -24,6 +24,8 @@ from mcpsniff.wire.http1_parts import LENGTH
 STREAM_HEADERS: Final[Headers] = [("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache, no-transform")]
 REFUSED: Final = -32000
 """The code of our JSON-RPC errors that say that HTTP refuses a request: of those that are free for servers."""
+_LARGE: Final = 1024 * 1024
+"""Bytes of a body that are written at once."""
 _SPACING: Final = 0.002
 _SPACING_AT_MOST: Final = 0.25
 """Seconds between the recorded pieces of one event, and at most for all of them: they are to stay apart on the way."""
@@ -112,6 +114,8 @@ class Exchange:
         pieces = self._recorded_body(web, head) if body is None else body
         headers = [*head.headers, *self._cors(head)]
         data = b"".join(pieces) if head.has_body else b""
+        if len(pieces) == 1 and len(data) > _LARGE:
+            pieces = [data[at : at + _LARGE] for at in range(0, len(data), _LARGE)]
         if len(pieces) > 1 and head.has_body:
             return await self._send_pieces(web, head, headers, pieces)
         response = aio.Response(status=head.status, reason=head.reason, body=data, headers=headers)

@@ -16,6 +16,9 @@ WAITING_BYTES: Final = 16 * 1024 * 1024
 KEPT_BYTES: Final = 1024 * 1024
 """What was read and can be resumed is kept up to this."""
 KEPT_EVENTS: Final = 1_000
+FINISHED_BYTES: Final = 32 * 1024 * 1024
+FINISHED_LOGS: Final = 1_000
+"""What all streams that have ended keep to be resumed; the oldest are forgotten."""
 AHEAD_BYTES: Final = 256 * 1024
 """How far a writer may be ahead of a client that reads."""
 KNOWN_IDS: Final = 50_000
@@ -42,6 +45,10 @@ class EventIds:
     def __init__(self) -> None:
         self._places: OrderedDict[str, tuple[StreamLog, int]] = OrderedDict()
         self._again = 0
+        self._finished: deque[tuple[StreamLog, int]] = deque()
+        self._finished_bytes = 0
+        self.dropped = 0
+        """Events that were dropped since nobody read them."""
 
     def fresh(self, recorded: str) -> str:
         """The recorded id if no event of this replay has it yet, else one that is like it."""
@@ -62,20 +69,29 @@ class EventIds:
         """The log with the event of that id, and its position there."""
         return self._places.get(event_id)
 
+    def finished(self, log: "StreamLog") -> None:
+        """Nothing more comes on a stream: what it keeps is kept as long as there is room."""
+        self._finished.append((log, log.kept + log.waiting))
+        self._finished_bytes += log.kept + log.waiting
+        while len(self._finished) > FINISHED_LOGS or (
+            self._finished_bytes > FINISHED_BYTES and len(self._finished) > 1
+        ):
+            oldest, size = self._finished.popleft()
+            self._finished_bytes -= size
+            oldest.forget()
+
 
 class StreamLog:
     """What is said on one stream. One client reads at a time; the latest that asks gets what comes."""
 
     def __init__(self, ids: EventIds, owner: object = None, *, waits: bool = False) -> None:
-        """``waits``: what is said is kept for a reader who may still come, although none could resume the stream."""
+        """``waits``: what is said is kept for a reader who may still come; else one will come, or `abandon` be told."""
         self.ids = ids
         self.owner = owner
         """Whose stream it is: nobody else may resume it."""
         self.is_resumable = waits
         """True once an event of it had an id, too."""
         self.has_ended = False
-        self.dropped = 0
-        """Events that were dropped since nobody read them."""
         self._items: deque[Block | None] = deque()
         """None: here the response that carries it ends, and the stream may be resumed."""
         self._first = 0
@@ -84,10 +100,11 @@ class StreamLog:
         """The position of the first item that no client has read."""
         self.waiting = 0
         """Bytes that no client has read."""
-        self._kept = 0
-        """Bytes before it."""
+        self.kept = 0
+        """Bytes that were read and can be read once more."""
         self._reader: object | None = None
         self._lost_reader = False
+        self._is_expected = not waits
         self._changed = asyncio.Event()
 
     @property
@@ -108,7 +125,7 @@ class StreamLog:
             self.is_resumable = True
             self.ids.note(block.id, self, self._first + len(self._items))
         self._append(block)
-        while self._reader is not None and self.waiting > AHEAD_BYTES and not self.has_ended:
+        while (self._reader is not None or self._is_expected) and self.waiting > AHEAD_BYTES and not self.has_ended:
             await self._changed.wait()
 
     def pause(self) -> None:
@@ -117,8 +134,23 @@ class StreamLog:
 
     def finish(self) -> None:
         """Nothing more will be said."""
-        self.has_ended = True
+        if not self.has_ended:
+            self.has_ended = True
+            self.ids.finished(self)
+            self._tell()
+
+    def abandon(self) -> None:
+        """The response that was to carry it is over, whether or not it has begun."""
+        self._is_expected = False
+        self._lost_reader = self._reader is None
         self._tell()
+
+    def forget(self) -> None:
+        """Keep nothing more of it."""
+        self._first += len(self._items)
+        self._read = self._first
+        self._items.clear()
+        self.kept = self.waiting = 0
 
     async def follow(self, position: int | None = None) -> AsyncIterator[Block]:
         """What is said from ``position`` on (None: what nobody has read), until the response is to end.
@@ -126,7 +158,7 @@ class StreamLog:
         A client that asks for the stream while another reads takes its place; the other one gets nothing any more.
         """
         me = self._reader = object()
-        self._lost_reader = False
+        self._lost_reader = self._is_expected = False
         at = self._read if position is None else max(position, self._first)
         at = self._after_pauses(at)
         try:
@@ -162,7 +194,8 @@ class StreamLog:
     def _append(self, item: Block | None) -> None:
         self._items.append(item)
         self.waiting += 0 if item is None else item.size
-        while self.waiting > WAITING_BYTES and self._reader is None and len(self._items) > 1:
+        nobody = self._reader is None and not self._is_expected
+        while self.waiting > WAITING_BYTES and nobody and len(self._items) > 1:
             self._drop_unread()
         self._tell()
 
@@ -172,22 +205,22 @@ class StreamLog:
             item = self._items.popleft()
             if self._first == self._read:
                 self.waiting -= 0 if item is None else item.size
-                self.dropped += item is not None
+                self.ids.dropped += item is not None
             self._first += 1
         self._read = max(self._read, self._first)
-        self._kept = 0
+        self.kept = 0
 
     def _was_read(self, up_to: int) -> None:
         for position in range(self._read, up_to):
             item = self._items[position - self._first]
             size = 0 if item is None else item.size
             self.waiting -= size
-            self._kept += size
+            self.kept += size
         self._read = max(self._read, up_to)
         limit, most = (KEPT_BYTES, KEPT_EVENTS) if self.is_resumable else (0, 0)
-        while self._first < self._read and (self._kept > limit or self._read - self._first > most):
+        while self._first < self._read and (self.kept > limit or self._read - self._first > most):
             item = self._items.popleft()
-            self._kept -= 0 if item is None else item.size
+            self.kept -= 0 if item is None else item.size
             self._first += 1
         self._tell()
 

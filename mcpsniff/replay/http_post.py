@@ -216,8 +216,11 @@ async def _stream(exchange: Exchange, reply: Reply) -> aio.StreamResponse:
     web = _web_of(scene)
     if web is not None and web.http.stream is None:
         web = None
-    response = await exchange.begin_stream(web, reply.client)
-    await exchange.follow(response, reply.log)
+    try:
+        response = await exchange.begin_stream(web, reply.client)
+        await exchange.follow(response, reply.log)
+    finally:
+        reply.log.abandon()
     if reply.is_broken:
         return exchange.break_off()
     return response

@@ -70,6 +70,8 @@ async def serve_http(
         await server.until_over(once=once)
     finally:
         await server.stop()
+    if dropped := server.house.writer.ids.dropped:
+        say(f"{count(dropped, 'event')} were dropped: nobody opened the stream on which they waited")
     if stage.bug is not None:
         raise stage.bug
 

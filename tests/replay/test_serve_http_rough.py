@@ -174,15 +174,51 @@ def test_a_log_keeps_what_waits_within_bounds_and_what_was_read_for_a_while() ->
         log = StreamLog(EventIds(), waits=True)
         for number in range(100):
             await log.put(Block((b"x" * 1_000_000,), f"e{number}"))
-        assert log.dropped > 80
+        dropped = log.ids.dropped
+        assert dropped > 80
         log.finish()
         got = [block.id async for block in log.follow()]
-        assert got == [f"e{number}" for number in range(log.dropped, 100)]
+        assert got == [f"e{number}" for number in range(dropped, 100)]
         place = log.ids.place("e98")
         assert place is not None
         assert [block.id async for block in log.follow(place[1] + 1)] == ["e99"]
         with pytest.raises(ConnectionError):
             await log.put(Block((b"late",)))
+
+    asyncio.run(act())
+
+
+def test_streams_that_have_ended_are_forgotten_when_they_are_many() -> None:
+    async def act() -> None:
+        ids = EventIds()
+        for number in range(100):
+            log = StreamLog(ids, waits=True)
+            await log.put(Block((b"x" * 900_000,), f"e{number}"))
+            await log.put(Block((b"y",), f"f{number}"))
+            log.finish()
+            assert len([block async for block in log.follow()]) == 2
+        resumable = []
+        for number in range(100):
+            place = ids.place(f"e{number}")
+            assert place is not None
+            resumable.append([block.id async for block in place[0].follow(place[1] + 1)])
+        assert resumable[0] == []
+        assert resumable[-1] == ["f99"]
+        assert 20 < sum(map(bool, resumable)) < 40
+
+    asyncio.run(act())
+
+
+def test_a_stream_whose_reader_never_came_holds_nobody_up() -> None:
+    async def act() -> None:
+        log = StreamLog(EventIds())
+        for _ in range(3):
+            waiting = asyncio.ensure_future(log.put(Block((b"x" * AHEAD_BYTES * 2,))))
+            await asyncio.sleep(0)
+            if not waiting.done():
+                log.abandon()
+        with pytest.raises(ConnectionError):
+            await waiting
 
     asyncio.run(act())
 
