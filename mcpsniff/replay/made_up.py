@@ -129,5 +129,5 @@ def refused_answer(scene: Scene, token: str | None) -> bytes:
 def invalid_answer(message: Message) -> bytes:
     """The answer to what is no JSON (-32700) or no message of JSON-RPC (-32600)."""
     if NOT_JSON in message.flaws or not is_strict(message.flaws):
-        return error(None, PARSE_ERROR, "this is not JSON")
+        return error(None, PARSE_ERROR, "this is no JSON that can be read")
     return error(message.id, INVALID_REQUEST, "this is not a JSON-RPC message")

@@ -123,7 +123,7 @@ class Performance:
 
     def _over(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.session.stage.bug = self.session.stage.bug or error
+            self.session.stage.fail(error)
         self.session.over(self)
 
     async def _play(self) -> None:

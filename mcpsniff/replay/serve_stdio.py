@@ -56,6 +56,8 @@ class _Shell:
 
     async def run(self, tell: Callable[[], list[str]]) -> Close | None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
+        self._stage.on_bug = self._finish
         for number in ENDS:
             loop.add_signal_handler(number, self._finish)
         prologue = self._session.prologue(self._port)
@@ -77,6 +79,10 @@ class _Shell:
         return self._close
 
     # -- ends ------------------------------------------------------------------------------------------------------
+
+    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something that the event loop called has raised an error."""
+        self._stage.fail(context.get("exception") or RuntimeError(str(context.get("message"))))
 
     def _finish(self) -> None:
         if not self._over.done():
@@ -103,7 +109,12 @@ class _Shell:
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._kept)
+
+    def _kept(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._stage.fail(error)
 
     # -- what the client says --------------------------------------------------------------------------------------
 

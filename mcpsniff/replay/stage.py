@@ -61,8 +61,17 @@ class Stage:
         """Which scenes are preferred. Without HTTP the attempts that HTTP refused are passed over."""
         self.bug: BaseException | None = None
         """What went wrong in a performance and is our fault: whoever runs the stage is to raise it at the end."""
+        self.on_bug: Callable[[], None] | None = None
+        """Called when that happens."""
         self._templates: dict[Line, Template] = {}
         self._sessions = 0
+
+    def fail(self, error: BaseException) -> None:
+        """Note a fault of ours; the first one counts."""
+        if self.bug is None:
+            self.bug = error
+            if self.on_bug is not None:
+                self.on_bug()
 
     def session(self) -> "Session":
         """A client has come."""

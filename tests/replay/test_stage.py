@@ -478,7 +478,10 @@ def test_a_fault_of_ours_in_a_performance_is_not_lost() -> None:
         async def send(self, out: object) -> None:
             raise ZeroDivisionError
 
+    told: list[int] = []
+
     async def act(client: Client) -> None:
+        client.stage.on_bug = lambda: told.append(1)
         broken = Broken(client.stage)
         performance = broken.hear(call(5))
         assert performance is not None
@@ -486,6 +489,7 @@ def test_a_fault_of_ours_in_a_performance_is_not_lost() -> None:
 
     with pytest.raises(ZeroDivisionError):
         on_stage(TIMED, act)
+    assert told == [1]
 
 
 REFUSED = (
