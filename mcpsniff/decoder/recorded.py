@@ -104,9 +104,8 @@ class BodyChannel(Channel):
         of = f" for #{carried[0].request} {shown(carried[0].method[:LONGEST])}" if carried else ""
         return f"the {'event stream' if is_stream else 'response body'} of {name}{of}"
 
-    def gap(self, size: int, why: str) -> None:
+    def gap(self, size: int, why: str) -> None:  # noqa: ARG002 - offsets count what was recorded
         """See `Channel`."""
-        self._offset += size
         self._flaws = (GAP,)
         self.flow.gap(of_requests=self.direction == "c2s")
         if why != "secret":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from mcpsniff.capture.records import CHUNK, GAP, Record
+from mcpsniff.capture.records import CHUNK, Record
 from mcpsniff.checks import Runner
 from mcpsniff.decoder import Decoder, Event
 from mcpsniff.protocol.events import Close, Note, Stderr
@@ -47,14 +47,11 @@ def _events(source: Source, script: Script, *, with_bytes: bool) -> Iterator[lis
 
 
 def _keep(script: Script, sizes: dict[int, int], record: Record) -> None:
-    if record.channel is None or record.kind not in (CHUNK, GAP):
+    if record.channel is None or record.kind != CHUNK:
         return
     offset = sizes.get(record.channel, 0)
-    if record.kind == CHUNK:
-        script.chunks.setdefault(record.channel, []).append((offset, Piece(record.t, record.body)))
-        sizes[record.channel] = offset + len(record.body)
-    else:
-        sizes[record.channel] = offset + _count(record.body.get("bytes"))
+    script.chunks.setdefault(record.channel, []).append((offset, Piece(record.t, record.body)))
+    sizes[record.channel] = offset + len(record.body)
 
 
 def _count(value: object) -> int:

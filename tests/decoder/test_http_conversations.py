@@ -6,6 +6,7 @@ from mcpsniff.capture.records import Header, Record
 from mcpsniff.checks import ERROR, WARNING
 from mcpsniff.decoder import Decoder
 from mcpsniff.protocol.conversation import ACTIVE, CLOSING, UNKNOWN
+from mcpsniff.wire.frames import Frame, Span
 from tests.decoder.told import codes, exchanges, facts, https, messages, outcomes, played
 from tests.dialogue import Played
 from tests.sessions import decode
@@ -449,6 +450,27 @@ def test_a_recorded_response_that_goes_on_from_an_earlier_part() -> None:
     assert [event.n for event in events if hasattr(event, "n")][:3] == [1, 2, 3]
     assert [(message.method, message.frame.spans) for message in messages(events)] == [("x", ((5, 79, 117),))]
     assert [event.state for event in https(events, last=False)] == ["streaming", "lost"]
+
+
+def test_places_in_a_recorded_body_are_those_of_its_bytes_in_the_capture_also_after_a_gap() -> None:
+    """Bytes that a gap tells of are in no chunk and count in no offset (docs/capture-format.md, Offsets)."""
+    ask = {"start": "POST /mcp HTTP/2.0", "headers": [["content-type", "application/json"]], "authority": "h"}
+    say = {"start": "HTTP/2.0 200 OK", "headers": [["content-type", "text/event-stream"]]}
+    events = decode(
+        [
+            Record(1, "open", 0, {"kind": "http-request", "dir": "c2s", "conn": 4, "meta": ask}),
+            Record(2, "chunk", 0, b'{"jsonrpc":"2.0","id":1,"method":"ping"}'),
+            Record(3, "close", 0, {"how": "eof"}),
+            Record(4, "open", 1, {"kind": "http-response", "dir": "s2c", "conn": 4, "of": 0, "meta": say}),
+            Record(5, "chunk", 1, b": one\n\n"),
+            Record(6, "gap", 1, {"bytes": 1000, "why": "disk"}),
+            Record(7, "chunk", 1, b"\n\n: two\n\n"),
+            Record(8, "close", 1, {"how": "eof"}),
+        ]
+    )
+
+    last = [event for event in events if isinstance(event, Frame) and event.channel == 1][-1]
+    assert last.spans == (Span(1, 9, 16),)
 
 
 def test_a_recorded_request_without_a_response_is_over_when_it_broke_off() -> None:
