@@ -123,6 +123,8 @@ def everything_session(folder: Path) -> list[Step]:
         ("read", {"uri": text}),
         ("read", {"uri": "demo://resource/dynamic/blob/8"}),
         ("subscribe", {"uri": text}),
+        call("toggle-subscriber-updates"),
+        call("toggle-subscriber-updates"),
         ("unsubscribe", {"uri": text}),
         ("set_level", {"level": "error"}),
         ("ping", {}),
