@@ -9,6 +9,7 @@ import orjson
 from mcpsniff.protocol.message import Message
 from mcpsniff.replay.match import request_keys
 from mcpsniff.replay.send_plan import Question
+from mcpsniff.replay.spelling import OFFERED_TOKEN, TOKEN, respelt, token_of
 
 PING: Final = "ping"
 NOT_RECORDED: Final = -32601
@@ -22,6 +23,11 @@ class Asked:
     live: Message | None = None
     replied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once it was answered as recorded."""
+
+    def progress(self) -> list[bytes]:
+        """What the client told of its progress, for the token that the live server has offered."""
+        token = None if self.live is None else token_of(self.live.raw, OFFERED_TOKEN)
+        return [] if token is None else [respelt(message.raw, {TOKEN: token}) for message in self.question.progress]
 
     @property
     def is_matched(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from mcpsniff.protocol.exchange import CANCELLED
 from mcpsniff.protocol.message import NOTIFICATION, REQUEST, Message
-from mcpsniff.replay.script import Scene, Talk, is_answer
+from mcpsniff.replay.script import Scene, Talk, is_answer, is_progress
 from mcpsniff.wire.frames import INCOMPLETE
 
 SAY: Final = "say"
@@ -83,6 +83,8 @@ def _said_and_seen(talk: Talk, scenes: dict[int, Scene]) -> Iterator[Item]:
                 yield Item(NOTICE, message.t, (message,), scene)
         elif is_reply(message):
             yield Item(REPLY, message.t, (message,), scene)
+        elif is_progress(message) and _is_of_question(message):
+            continue  # said with the reply
         elif message.batch is not None:
             batch.append(message)
         else:
@@ -99,7 +101,11 @@ def _is_awaited(message: Message, scene: Scene) -> bool:
 
 def is_reply(message: Message) -> bool:
     """True for what the client answered to a request of the server: said when that asks, not at its place."""
-    return is_answer(message) and message.link is not None and message.link.direction == "s2c"
+    return is_answer(message) and _is_of_question(message)
+
+
+def _is_of_question(message: Message) -> bool:
+    return message.link is not None and message.link.direction == "s2c"
 
 
 def _scenes(talk: Talk) -> dict[int, Scene]:
@@ -129,14 +135,20 @@ class Question(NamedTuple):
     asked: Message
     answer: Message | None
     scene: Scene | None
+    progress: tuple[Message, ...] = ()
+    """What the client told of its progress before."""
 
 
 def questions_of(talk: Talk) -> list[Question]:
     """The server's requests, in order."""
     scenes = _scenes(talk)
     answers = {message.link.request: message for message in talk.messages if is_reply(message) and message.link}
+    told: dict[int, list[Message]] = {}
+    for message in talk.messages:
+        if message.direction == "c2s" and is_progress(message) and message.link and _is_of_question(message):
+            told.setdefault(message.link.request, []).append(message)
     return [
-        Question(message, answers.get(message.n), scenes.get(message.n))
+        Question(message, answers.get(message.n), scenes.get(message.n), tuple(told.get(message.n, ())))
         for message in talk.messages
         if message.direction == "s2c" and message.kind == REQUEST
     ]

@@ -287,6 +287,8 @@ class Sender:
             if answer.http is not None and answer.http.request is not None:
                 headers = answer.http.request.headers
         with suppress(GoneError):
+            for told in () if asked is None else asked.progress():
+                await self._link.send(Sent(told, said(told)))
             await self._link.send(Sent(data, said(data), headers))
         if asked is not None:
             asked.replied.set()

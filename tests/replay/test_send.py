@@ -115,6 +115,19 @@ def test_a_question_that_was_not_recorded_gets_an_error_and_a_ping_an_answer() -
     assert states(outcome) == [SAME, SAME]
 
 
+def test_progress_on_a_question_names_the_token_of_the_live_server() -> None:
+    dialogue = ASKS.replace('"message":"Who?"', '"message":"Who?","_meta":{"progressToken":5}').replace(
+        'C> {"jsonrpc":"2.0","id":0,"result"',
+        'C> {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":5,"progress":1}}\n'
+        'C> {"jsonrpc":"2.0","id":0,"result"',
+    )
+    meta = {"progressToken": "p-7"}
+    outcome, server = send(dialogue, asking(question("q", message="Who?", requestedSchema={}, _meta=meta)))
+    told = [one["params"]["progressToken"] for one in server.asked if one.get("method") == "notifications/progress"]
+    assert told == ["p-7"]
+    assert not outcome.differs
+
+
 def test_a_question_that_does_not_come_holds_nobody_up_and_is_told() -> None:
     outcome, server = send(ASKS)
     assert of(outcome, "tools/call").said == ["the server asked elicitation/create when recorded, and does not now"]
