@@ -6,6 +6,8 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -165,7 +167,6 @@ def say_masked(run: "Run") -> None:
 def _hold(run: "Run", options: dict[str, Any]) -> None:
     """Hold the conversations, and tell what came of them: on stdout, and in the files that are asked for."""
     from mcpsniff.cli.replay_update import updated
-    from mcpsniff.replay.send_json import report
     from mcpsniff.replay.send_outcome import TalkOutcome
     from mcpsniff.replay.send_run import send_again
     from mcpsniff.replay.send_text import summary_lines, talk_lines
@@ -185,13 +186,24 @@ def _hold(run: "Run", options: dict[str, Any]) -> None:
                 asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         await send_again(run, tape, told)
 
-    with updated(options["update"], run.where, run.script, options["directory"]) as tape:
-        try:
-            asyncio.run(hold())
-        except asyncio.CancelledError:  # told to stop: nothing is left behind, and no capture either
-            sys.exit(STOPPED)
-    for line in summary_lines(run):
-        print_line(line)
-    if options["report"] is not None:
-        with output(options["report"]) as stream:
-            stream.write(json.dumps(report(run), indent=2).encode() + b"\n")
+    with _reporting(run, options["report"]):
+        with updated(options["update"], run.where, run.script, options["directory"]) as tape:
+            try:
+                asyncio.run(hold())
+            except asyncio.CancelledError:  # told to stop: nothing is left behind, and no capture either
+                sys.exit(STOPPED)
+        for line in summary_lines(run):
+            print_line(line)
+
+
+@contextmanager
+def _reporting(run: "Run", path: str | None) -> Iterator[None]:
+    """Write the report in the end. That it can be written is known before anything is sent."""
+    from mcpsniff.replay.send_json import report
+
+    if path is None:
+        yield
+        return
+    with output(path) as stream:
+        yield
+        stream.write(json.dumps(report(run), indent=2).encode() + b"\n")

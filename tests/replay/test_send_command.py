@@ -106,6 +106,17 @@ def test_a_url_at_which_nobody_is_is_said(capture: str, path: str, tmp_path: Pat
     assert not (tmp_path / "new.mcpcap").exists()
 
 
+@pytest.mark.parametrize("option", ["--report", "--update"])
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_sent(
+    capture: str, tmp_path: Path, option: str
+) -> None:
+    trace = tmp_path / "started"
+    done = run("replay", capture, option, str(tmp_path / "no" / "f.mcpcap"), "--to", "--", "touch", str(trace))
+    assert (done.status, done.out) == (3, "")
+    assert "cannot write" in done.err
+    assert not trace.exists()
+
+
 def test_a_server_that_ends_at_once_is_told_with_its_last_words(capture: str) -> None:
     done = run("replay", capture, "--to", "--", "sh", "-c", "echo 'no \033[31mlicence' >&2; exit 7")
     assert done.status == 1
