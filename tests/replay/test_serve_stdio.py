@@ -301,6 +301,18 @@ def test_a_redacted_capture_is_refused_unless_it_is_wanted(tmp_path: Path) -> No
     assert said(serve(out, "--allow-redacted", stdin=lines(INITIALIZE)))[0]["id"] == "i"
 
 
+def test_what_the_recorder_masked_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    records = play(f"{OPEN}C> {json.dumps(call(1))}\nS> {json.dumps(answer(1))}").records
+    mask = {"start": 0, "length": 1, "what": "token", "fp": "0011223344556677"}
+    of_client = save(tmp_path, "c.mcpcap", [*records, Record(9000, "mask", 0, mask)])
+    ran = serve(of_client, stdin=lines(call(5)))
+    assert (said(ran), "mask" in ran.err) == ([answer(5)], False)
+    of_server = save(tmp_path, "s.mcpcap", [*records, Record(9000, "mask", 1, mask)])
+    ran = serve(of_server, stdin=lines(call(5)))
+    assert said(ran) == [answer(5)]
+    assert ran.err.startswith("mcpsniff: 1 value of the server's was masked when it was recorded\n")
+
+
 class Live:
     """A replay that runs, on pipes."""
 
