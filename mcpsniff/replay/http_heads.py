@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
+from urllib.parse import parse_qs, quote, unquote_plus, urlsplit
 
 from mcpsniff.protocol.http import SESSION_HEADER, VERSION_HEADER
 from mcpsniff.replay.script import Web
@@ -21,6 +22,7 @@ _NOT_OURS: Final = frozenset(
 """What is about one connection, one moment, or the form in which the body came."""
 _HAVE_URLS: Final = frozenset({"location", "content-location", "www-authenticate", "link"})
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_STATE: Final = re.compile(r"(?<=[?&#]state=)[^&#]*")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _BODILESS: Final = (204, 205, 304)
 
@@ -66,8 +68,13 @@ class Origins:
         return self.live(body.decode(errors="surrogateescape"), origin).encode(errors="surrogateescape")
 
 
-def head_of(web: Web | None, origins: Origins, origin: str, *, session: str | None = None) -> Head | None:
-    """The recorded head, the session that it names replaced; None if there was no response, or not of HTTP any more."""
+def head_of(
+    web: Web | None, origins: Origins, origin: str, *, session: str | None = None, target: str = ""
+) -> Head | None:
+    """The recorded head, the session that it names replaced; None if there was no response, or not of HTTP any more.
+
+    ``target`` is that of the live request, the state of which goes back to its client.
+    """
     response = None if web is None else web.http.response
     if response is None or response.status is None or not 200 <= response.status <= 999:
         return None
@@ -82,8 +89,27 @@ def head_of(web: Web | None, origins: Origins, origin: str, *, session: str | No
         text = as_sent(value)
         if text is not None:
             headers.append((name, origins.live(text, origin) if lowered in _HAVE_URLS else text))
+    recorded, live = _state_of(web.http.target) if web is not None else None, _state_of(target)
+    if recorded is not None and live is not None:
+        headers = [
+            (name, _with_state(value, recorded, live) if name.lower() == "location" else value)
+            for name, value in headers
+        ]
     reason = response.reason if response.reason.isprintable() and response.reason.isascii() else None
     return Head(response.status, reason, headers)
+
+
+def _state_of(target: str) -> str | None:
+    """The client's own word in a request for authorization."""
+    try:
+        return next(iter(parse_qs(urlsplit(target).query, errors="replace").get("state", [])), None)
+    except ValueError:
+        return None
+
+
+def _with_state(location: str, recorded: str, live: str) -> str:
+    """Where a page leads to, with the live state, which the client wants back (RFC 6749 section 4.1.2)."""
+    return _STATE.sub(lambda found: quote(live, safe="") if unquote_plus(found[0]) == recorded else found[0], location)
 
 
 def as_sent(value: str) -> str | None:

@@ -105,7 +105,8 @@ class Exchange:
         """The recorded response, with ``body`` in the place of its own; without a recorded one this status and type."""
         if web is not None and body is None:
             await self._until_due(web)
-        head = head_of(web, self.house.origins, self.origin, session=self._session(client))
+        target = self.request.path_qs
+        head = head_of(web, self.house.origins, self.origin, session=self._session(client), target=target)
         if web is not None and head is None and body is None:
             return self.break_off()
         if head is None:
@@ -173,7 +174,7 @@ class Exchange:
     ) -> aio.StreamResponse:
         response = aio.StreamResponse(status=head.status, reason=head.reason, headers=headers)
         recorded = None if web is None else web.http.response
-        if recorded is not None and recorded.framing == LENGTH:
+        if recorded is None or recorded.framing == LENGTH:
             response.content_length = sum(map(len, pieces))
         await response.prepare(self.request)
         if self.request.method != "HEAD":

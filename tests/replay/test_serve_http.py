@@ -1,14 +1,26 @@
 """A capture is served over Streamable HTTP: sessions, refusals, bodies, and what carries no message."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.replay.serving import INITIALIZE, Client, over_http
-from tests.replay.staging import answer, call, note, request
+from tests.replay.staging import answer, call, note, request, script_of
+from tests.transcript.http_sessions import TROUBLE
 
 OPEN = "@http\n@open 2025-11-25 recorded-id\n"
+ROUTING = (
+    "Accept",
+    "Content-Type",
+    "Authorization",
+    "Mcp-Session-Id",
+    "MCP-Protocol-Version",
+    "Mcp-Method",
+    "Mcp-Name",
+    "Last-Event-ID",
+)
 PIPES = "@open 2025-11-25\n"
 
 
@@ -338,3 +350,33 @@ C> EOF
         assert not await never.has_anything()
 
     over_http(script, act)
+
+
+@pytest.mark.parametrize("name", ["trouble", "streamable", "modern"])
+def test_the_recorded_requests_get_the_recorded_statuses_in_their_order(name: str) -> None:
+    path = Path(__file__).parents[1] / "transcript" / "golden_http" / f"{name}.dialogue"
+    script = script_of(TROUBLE if name == "trouble" else path.read_text())
+    statuses: list[tuple[str, int | None, int]] = []
+
+    async def act(client: Client) -> None:
+        client.headers = {}
+        sessions: dict[str, str] = {}
+        asked = [message for talk in script.talks for message in talk.messages if message.direction == "c2s"]
+        for web in script.webs:
+            request, wanted = web.http.request, web.http.status
+            if request is None or wanted == 101 or web.state == "open":
+                continue
+            headers = {name: sessions.get(value, value) for name, value in request.headers if name in ROUTING}
+            bodies = [m.frame.payload for m in asked if m.http is web.http]
+            body = bodies[0] if bodies else b""
+            if wanted is None:
+                assert await (await client.ask(web.http.method, web.http.target, body, **headers)).is_broken_off()
+                continue
+            came = await client.request(web.http.method, web.http.target, body, **headers)
+            statuses.append((f"{web.number} {web.http.method} {web.http.target}", wanted, came.status))
+            if web.http.session_given is not None:
+                sessions[web.http.session_given] = came.headers["mcp-session-id"]
+
+    over_http(script, act, timeout=0.1)
+    assert len(statuses) >= 5
+    assert [one for one in statuses if one[1] != one[2]] == []
