@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.replay import made_up, spelling
 from mcpsniff.replay.compare import compare_messages
-from mcpsniff.replay.script import Line, Scene, is_answer, is_cancel
+from mcpsniff.replay.script import ENDLESS, Line, Scene, is_answer, is_cancel
 from mcpsniff.replay.tally import KEPT, Answer
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ class Performance:
         """True once it has come to its end, however that was."""
         return self.task.done()
 
+    @property
+    def _is_endless(self) -> bool:
+        """True for a subscription, which a client may also end by leaving."""
+        return self.scene is not None and self.scene.method in ENDLESS
+
     async def wait(self) -> None:
         """Return when it has come to its end, however that was."""
         await asyncio.wait([self.task])
@@ -139,6 +144,8 @@ class Performance:
                 await self._await(line, is_last=at > last)
                 continue
             await self._approach(line)
+            if line.after is not None and not self._expects and not self.session.cued(line.after).done():
+                break  # what led to it will not come any more
             if not self._is_skipped(at):
                 await self._deliver(line)
         await self._settle()
@@ -238,7 +245,7 @@ class Performance:
         came = await self._within(self._cancel)
         if came is not None:
             self._sync(came)
-        elif self.scene is not None and self.scene.cue is not None:
+        elif self.scene is not None and self.scene.cue is not None and (self._expects or not self._is_endless):
             uncancelled = self.session.stage.tally.uncancelled
             if len(uncancelled) < KEPT:
                 uncancelled.append(self.scene.cue)

@@ -446,6 +446,18 @@ def test_a_subscription_has_the_live_id_and_waits_for_what_led_to_its_news() -> 
     on_stage(SUBSCRIBED, act, timing="original")
 
 
+def test_news_of_what_a_client_did_not_do_are_not_told_when_it_leaves() -> None:
+    async def act(client: Client) -> None:
+        client.hear(request(31, "subscriptions/listen", notifications={}))
+        await asyncio.sleep(1)
+        await client.session.done()
+        assert [one["method"] for one in client.take()] == ["notifications/subscriptions/acknowledged"]
+
+    cancelled = SUBSCRIBED + 'C> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"w"}}\n'
+    for script in (SUBSCRIBED, cancelled):
+        assert on_stage(script, act, timing="original").tally.uncancelled == []
+
+
 def test_what_awaits_a_client_that_says_nothing_more_goes_on_without_it() -> None:
     async def act(client: Client) -> None:
         await client.say({**call(9), "params": {"name": "t"}})
