@@ -8,7 +8,7 @@ recording uses once more is therefore given another spelling.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
 WAITING_BYTES: Final = 16 * 1024 * 1024
@@ -152,7 +152,7 @@ class StreamLog:
         self._items.clear()
         self.kept = self.waiting = 0
 
-    async def follow(self, position: int | None = None) -> AsyncIterator[Block]:
+    async def follow(self, position: int | None = None) -> AsyncGenerator[Block, None]:
         """What is said from ``position`` on (None: what nobody has read), until the response is to end.
 
         A client that asks for the stream while another reads takes its place; the other one gets nothing any more.

@@ -34,6 +34,7 @@ from tests.peers.harness import (
     running,
     shown,
 )
+from tests.peers.replaying import Replay, serving
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(SECONDS)]
 
@@ -59,14 +60,22 @@ def session(client: Path, folder: Path, *, knows_proxy: bool) -> tuple[dict[str,
     if not (client / "python").exists() or not (SDK1 / "python").exists():
         missing(f"the SDK in {client.parent.name}")
     with authorizing(folder, knows_proxy=knows_proxy) as url:
-        command = [str(client / "python"), str(PEERS / "client_oauth.py"), url]
-        done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, encoding="utf-8", timeout=60)
+        said = add(client, url)
+    return said, shown(captured(folder, "server"))
+
+
+def add(client: Path, url: str) -> dict[str, Any]:
+    """Let the client authorize itself and call a tool."""
+    command = [str(client / "python"), str(PEERS / "client_oauth.py"), url]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, encoding="utf-8", timeout=60)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), shown(captured(folder, "server"))
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
 
 
 @clients
-def test_all_steps_are_one_authorization(client: Path, tmp_path: Path) -> None:
+def test_all_steps_are_one_authorization_and_can_be_gone_again(client: Path, tmp_path: Path) -> None:
+    """The replay has no code and no token, which were masked, and takes whatever the client makes of that."""
     said, events = session(client, tmp_path, knows_proxy=True)
 
     assert said == {"sum": 3}
@@ -76,6 +85,12 @@ def test_all_steps_are_one_authorization(client: Path, tmp_path: Path) -> None:
     token = steps[-2]
     assert token["asked"]["code"] == token["asked"]["code_verifier"] == token["said"]["access_token"] == ["*"]
     assert blaming(events) == []
+
+    replay = Replay(captured(tmp_path, "server"), "http", tmp_path / "replay")
+    with serving([replay]):
+        assert add(client, str(replay.target)) == said
+    report = replay.report()
+    assert (report["misses"], report["never_asked"]) == ([], [])
 
 
 @clients

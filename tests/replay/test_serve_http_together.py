@@ -95,3 +95,23 @@ def test_a_refusal_with_an_answer_in_it_is_no_refusal_on_another_transport() -> 
         assert event.message == error | {"id": "a"}
 
     assert over_http(script, act, over_sse=True).matcher.missed == 0
+
+
+def test_the_state_that_a_client_sends_to_a_page_comes_back() -> None:
+    """Clients of OAuth make up a new one each time and take no other (RFC 6749 section 10.12)."""
+    script = """@http
+C> GET /authorize?state=a%2Bb%20c&code_challenge=x
+S> 302
+    Location: http://localhost:3000/callback?code=abc&state=a%2Bb+c&other=a%2Bb+c
+C2> GET /authorize?code_challenge=x
+S2> 302
+    Location: http://localhost:3000/callback?code=abc&state=own
+"""
+
+    async def act(client: Client) -> None:
+        page = await client.request("GET", "/authorize?code_challenge=y&state=n%26w")
+        assert page.headers["location"] == "http://localhost:3000/callback?code=abc&state=n%26w&other=a%2Bb+c"
+        page = await client.request("GET", "/authorize?code_challenge=x")
+        assert page.headers["location"] == "http://localhost:3000/callback?code=abc&state=own"
+
+    over_http(script, act)
