@@ -123,6 +123,8 @@ class Server:
         paths = self.house.recorded.stream_paths if self.house.over_sse else self.house.recorded.mcp_paths
         for other in sorted(paths - {path}):
             say(f"and at {self.origin}{shown(other)}, as recorded")
+        if not self._is_local:
+            say("warning: whoever reaches this machine is told what is in the capture")
         if noise := count_noise(self.house.stage.matcher.talks):
             say(f"{count(noise, 'line')} of the server's stdout that are no messages are left out: HTTP carries none")
 

@@ -108,3 +108,16 @@ def test_an_address_where_nobody_can_listen_and_a_wrong_one_are_errors_of_one_li
     for wrong in ("99999999", "nonsense", ""):
         ran = run("replay", weather, "--serve", "http", "--listen", wrong)
         assert (ran.status, "Traceback" in ran.err) == (2, False), wrong
+
+
+def test_who_listens_to_other_machines_is_told_and_answers_under_any_name() -> None:
+    with Serving(str(FOLDER / "weather.mcpcap"), "--serve", "http", "--listen", "0.0.0.0:0") as serving:
+        connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=PATIENCE)
+        opened = serving.post(connection, INITIALIZE, Host="replay.example:80")
+        assert opened.status == 200
+        opened.read()
+        foreign = serving.post(connection, INITIALIZE, Origin="https://elsewhere.example")
+        assert foreign.status == 403
+        connection.close()
+        assert serving.end() == 0
+    assert b"warning: whoever reaches this machine" in serving.err
