@@ -26,6 +26,7 @@ class Tools:
         """In 2026-07-28: the headers that tools ask for, by tool."""
         self._live: dict[str, Any] = {}
         self._is_listed = False
+        self._was_asked = False
         self._recorded: dict[str, Any] = {}
         for talk in talks:
             for scene in talk.requests():
@@ -41,10 +42,12 @@ class Tools:
 
     def must_ask(self, call: Message) -> bool:
         """True if the live server has not said yet what it declares of the tool that is called."""
-        return not self.allow_writes and not self._is_listed and call.params.get("name") not in self._live
+        is_known = self._is_listed or self._was_asked or call.params.get("name") in self._live
+        return not self.allow_writes and not is_known
 
     def asked(self, answer: Message | None) -> str | None:
         """It was asked, and has answered or not; returns the cursor of the next page if there is one."""
+        self._was_asked = True
         if answer is None or answer.kind == ERROR:
             return None
         self.learn(answer)

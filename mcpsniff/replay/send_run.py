@@ -89,7 +89,8 @@ async def send_again(run: Run, tape: MakeTape, told: Callable[[TalkOutcome], Non
             told(outcome)
     finally:
         for task in tasks:
-            task.cancel()
+            if not task.cancelling():  # one that is leaving already is to leave in order
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 

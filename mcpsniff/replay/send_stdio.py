@@ -160,12 +160,24 @@ class StdioLink:
         process, self._is_closing = self._process, True
         if process is None:
             return
+        try:
+            await self._leave(process)
+        finally:  # nobody of its group stays behind, also if leaving was interrupted
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        self._tape.close(self._channels[2], {"how": "eof"})
+        status = process.returncode or 0
+        self._tape.close(
+            self._channels[1], {"how": "killed", "signal": -status} if status < 0 else {"how": "exit", "status": status}
+        )
+
+    async def _leave(self, process: asyncio.subprocess.Process) -> None:
         if process.stdin is not None:
             process.stdin.close()
         self._tape.close(self._channels[0], {"how": "eof"})
         for wait, number in ((self._grace, signal.SIGTERM), (_TERM_GRACE, signal.SIGKILL)):
             try:
-                await asyncio.wait_for(asyncio.shield(process.wait()), wait)
+                await asyncio.wait_for(process.wait(), wait)
                 break
             except TimeoutError:
                 with suppress(ProcessLookupError, PermissionError):
@@ -175,13 +187,6 @@ class StdioLink:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        with suppress(ProcessLookupError, PermissionError):  # nobody of its group stays behind
-            os.killpg(process.pid, signal.SIGKILL)
-        self._tape.close(self._channels[2], {"how": "eof"})
-        status = process.returncode or 0
-        self._tape.close(
-            self._channels[1], {"how": "killed", "signal": -status} if status < 0 else {"how": "exit", "status": status}
-        )
 
 
 def how_it_ended(status: int | None) -> str:

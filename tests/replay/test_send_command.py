@@ -3,8 +3,11 @@
 import json
 import os
 import pty
+import signal
 import socket
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 from mcpsniff.capture.writer import CaptureWriter
 from tests.captures.samples import FOLDER
 from tests.cli.ready import ready
-from tests.cli.running import PATIENCE, environment, run
+from tests.cli.running import COMMAND, PATIENCE, environment, run
 from tests.dialogue import play
 from tests.replay.little_server import SECRET, Served, serving
 
@@ -123,6 +126,29 @@ def test_a_server_that_ends_at_once_is_told_with_its_last_words(capture: str) ->
     assert "ended with status 7" in done.out
     assert "stderr no \\x1b[31mlicence" in done.out
     assert "4 requests:" in done.out
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_replay_that_is_stopped_leaves_nothing_behind(
+    capture: str, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    trace = tmp_path / "pid"
+    server = ["sh", "-c", f"echo $$ > {trace}; sleep 600 & wait"]
+    words = ["replay", capture, "--update", str(tmp_path / "new.mcpcap"), "--to", "--", *server]
+    process = subprocess.Popen(
+        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(), cwd=tmp_path
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not (trace.exists() and trace.read_text(encoding="utf-8")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.communicate(timeout=PATIENCE)[0] == b""
+    assert process.returncode == status
+    group = trace.read_text(encoding="utf-8").strip()
+    listed = subprocess.run(["ps", "-axo", "pgid=,stat="], capture_output=True, text=True, check=True).stdout
+    alive = [line for line in listed.splitlines() if line.split()[0] == group and "Z" not in line.split()[1]]
+    assert alive == []  # what was killed may wait for being reaped
+    assert {path.name for path in tmp_path.iterdir()} == {"pid", "session.mcpcap"}
 
 
 @pytest.mark.parametrize(

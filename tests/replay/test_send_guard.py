@@ -72,6 +72,21 @@ def test_writes_that_are_allowed_are_made_and_nothing_is_asked_before() -> None:
     assert of(outcome, "tools/call").state == SAME
 
 
+def test_a_server_that_does_not_list_its_tools_is_asked_once() -> None:
+    talk = "@open 2025-11-25\n" + "".join(
+        f'C> {{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"t","arguments":{{}}}}}}\n'
+        f'S> {{"jsonrpc":"2.0","id":{number},"result":{{"content":[]}}}}\n'
+        for number in range(1, 4)
+    )
+
+    def react(server: Server, message: Message) -> None:
+        if message.method == "initialize":
+            server.answer(message)
+
+    _, live_server = send(talk, react, allow_writes=False, timeout=5)
+    assert live_server.methods == ["initialize", "notifications/initialized", "tools/list"]
+
+
 def test_a_tool_that_nobody_lists_is_not_called() -> None:
     talk = """
 @open 2025-11-25
