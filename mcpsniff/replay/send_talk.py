@@ -139,7 +139,8 @@ class Sender:
         if self._replies:
             await asyncio.wait(list(self._replies), timeout=self.way.timeout)
         hearing, calls = self.hearing, list(self.calls.values())
-        expected = sum(len(list(_told_of(scene))) for scene in self.talk.scenes if self.was_sent(scene))
+        expected = sum(len(_told_of(scene)) for scene in self.talk.scenes if self.was_sent(scene))
+        expected -= sum(max(0, number - hearing.told[kind]) for kind, number in self._awaited.items())
         await hearing.patiently(
             "the rest",
             lambda: (
@@ -305,5 +306,5 @@ def _may_end(scene: Scene) -> bool:
     return not scene.is_cut and (scene.exchange is None or scene.exchange.state != CANCELLED)
 
 
-def _told_of(scene: Scene) -> "list[Message]":
+def _told_of(scene: Scene) -> list[Message]:
     return [message for message in scene.messages("s2c") if message.kind == NOTIFICATION]
