@@ -23,12 +23,15 @@ _CAPABILITIES: Final = {
 
 
 def lacks_handshake(matcher: Matcher) -> bool:
-    """True if legacy clients were served and no ``initialize`` was answered with a result."""
+    """True if legacy clients were served and no ``initialize`` was answered with a result.
+
+    A server that did no more than refuse it wants to be heard so.
+    """
     scenes = [scene for talk in matcher.talks if not talk.is_modern for scene in talk.requests()]
     answered = any(
         scene.method == "initialize" and scene.answer is not None and scene.answer.kind == RESPONSE for scene in scenes
     )
-    return bool(scenes) and not answered and any(scene.answer is not None for scene in scenes)
+    return not answered and any(scene.answer is not None and scene.method != "initialize" for scene in scenes)
 
 
 def is_probe(matcher: Matcher, asked: Message) -> bool:

@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
-from mcpsniff.replay.match import SEQUENCE, Rules
+from mcpsniff.replay.match import SEQUENCE, Matcher, Rules
+from mcpsniff.replay.stand_in import lacks_handshake
 from tests.dialogue import ENVELOPE
 from tests.replay.serving import INITIALIZE, Client, over_http
-from tests.replay.staging import answer, request
+from tests.replay.staging import answer, request, script_of
 
 VERSION = "2026-07-28"
 
@@ -65,6 +66,19 @@ def test_a_request_is_answered_in_its_own_revision() -> None:
 
     for rules in (Rules(), Rules(SEQUENCE)):
         over_http(script, act, rules=rules)
+
+
+def test_a_server_of_a_later_revision_that_refused_a_handshake_refuses_it_again() -> None:
+    error = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "no initialize here"}}
+    opening = f"@modern\n{exchange(modern(1, 'tools/list'), answer(1))}@version\n"
+    script = script_of(f"@http\n{opening}C> POST /mcp {json.dumps(INITIALIZE)}\nS> 404 {json.dumps(error)}\n")
+
+    async def act(client: Client) -> None:
+        refused = await client.post(INITIALIZE)
+        assert (refused.status, await refused.json()) == (404, error)
+
+    over_http(script, act)
+    assert not lacks_handshake(Matcher(script.talks))
 
 
 def test_what_was_refused_for_its_host_is_not_refused_here() -> None:
