@@ -109,6 +109,17 @@ class JsonReader:
         finally:
             self._slot[0] = None
 
+    def _is_flat(self, value: Any) -> bool:
+        """True if a value is certain to be at most MAX_DEPTH deep; walking its text would take far longer."""
+        self._slot[0] = value
+        try:
+            orjson.dumps(self._wrapped)
+        except orjson.JSONEncodeError:
+            return False
+        finally:
+            self._slot[0] = None
+        return True
+
     def _read_closely(self, payload: bytes, frame_flaws: tuple[str, ...]) -> Reading:
         text = payload.decode(errors="replace")
         if BOM in frame_flaws or text.startswith("\ufeff"):
@@ -123,7 +134,8 @@ class JsonReader:
         except ValueError as error:
             return Reading(None, self._why_not_json(text, payload, error), text)
         places = None
-        if payload.count(b"[") + payload.count(b"{") > MAX_DEPTH or DUPLICATE_KEY in seen:
+        may_be_deep = payload.count(b"[") + payload.count(b"{") > MAX_DEPTH and not self._is_flat(value)
+        if may_be_deep or DUPLICATE_KEY in seen:
             places = outline(text)
             if places.depth > MAX_DEPTH:
                 seen.add(TOO_DEEP)
