@@ -125,3 +125,32 @@ def test_a_capture_that_is_being_recorded_is_refused(
         status = run(["redact", str(source), "-o", str(tmp_path / "x")])
     assert status == 3
     assert "is still being recorded: redact it when the session has ended" in capsys.readouterr().err
+
+
+def test_no_command_brings_a_removed_value_back(
+    source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """B126: what was removed is not in what any other command makes of the redacted capture."""
+    out, made = tmp_path / "out.mcpcap", tmp_path / "made"
+    assert run(["redact", str(source), "-o", str(out)]) == 0
+    request = next(event.n for event in events(out) if getattr(event, "kind", "") == "request")
+    for form in ("text", "markdown", "html", "json"):
+        assert run(["show", str(out), "--format", form, "--payload", "-o", str(made)]) == 0
+        assert MAIL.encode() not in made.read_bytes()
+    again = tmp_path / "again.mcpcap"
+    for command, status in (
+        (["show", str(out), "--at", str(request), "--hex"], 0),
+        (["play", str(out), "--speed", "max", "--payload"], 0),
+        (["diff", str(source), str(out), "--only", "exchanges"], 1),
+        (["resend", str(out), str(request), "--as", "curl", "--to", "http://127.0.0.1:1/mcp"], 0),
+        (["resend", str(out), str(request), "--as", "python"], 0),
+        (["redact", str(out), "-o", str(again), "--value", "of x"], 0),
+    ):
+        capfd.readouterr()
+        assert run(command) == status, command
+        said = capfd.readouterr()
+        if command[0] != "diff":  # it shows both captures, and one is the source
+            assert MAIL not in said.out + said.err, command
+    assert MAIL.encode() not in again.read_bytes()
+    assert run(["replay", str(out), "--serve", "stdio"]) == 3
+    assert "redacted" in capfd.readouterr().err
