@@ -15,12 +15,12 @@ from mcpsniff.cli.complete import complete_capture
 from mcpsniff.cli.output import note, output
 from mcpsniff.cli.show import printer_for
 from mcpsniff.errors import UsageError
-from mcpsniff.replay.diff import SECTIONS, diff
-from mcpsniff.replay.diff_facts import read_facts
+from mcpsniff.replay.diff.facts import read_facts
+from mcpsniff.replay.diff.sections import SECTIONS, diff
 from mcpsniff.replay.normalise import rules_of
 
 if TYPE_CHECKING:
-    from mcpsniff.replay.diff_report import Report
+    from mcpsniff.replay.diff.report import Report
 
 DIFFERENT: Final = 1
 """The exit status where the captures differ."""
@@ -127,15 +127,15 @@ def _is_same(one: str, other: str) -> bool:
 
 def _write(report: "Report", form: str, stream: BinaryIO, *, to_file: bool) -> None:
     if form == "json":
-        from mcpsniff.replay.diff_json import diff_dict
+        from mcpsniff.replay.diff.json import diff_dict
 
         stream.write(json.dumps(diff_dict(report), indent=1).encode() + b"\n")
     elif form == "markdown":
-        from mcpsniff.replay.diff_text import diff_markdown
+        from mcpsniff.replay.diff.text import diff_markdown
 
         stream.writelines(text.encode(errors="backslashreplace") + b"\n" for text in diff_markdown(report))
     else:
-        from mcpsniff.replay.diff_text import diff_lines
+        from mcpsniff.replay.diff.text import diff_lines
 
         print_line, width = printer_for(stream, to_file=to_file)
         for line in diff_lines(report, width):

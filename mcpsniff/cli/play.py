@@ -13,16 +13,16 @@ from mcpsniff.cli.complete import complete_capture
 from mcpsniff.cli.output import note
 from mcpsniff.cli.screen import Screen
 from mcpsniff.cli.show import choose_part, running_for, session_of, style_of
-from mcpsniff.replay.play import SteadyClock, play
-from mcpsniff.replay.play_bounds import Bound, check_order, read_bound
-from mcpsniff.replay.play_clock import NO_WAITING, Timeline
-from mcpsniff.replay.play_foot import foot, speed_words
-from mcpsniff.replay.play_options import read_idle, read_speed
-from mcpsniff.replay.play_page import PlayPage
-from mcpsniff.replay.play_player import BOUND, STOPPED, Player
-from mcpsniff.replay.play_reel import Item, Reel
-from mcpsniff.replay.play_terminal import Ended, Terminal
-from mcpsniff.replay.play_total import Until, last_moment
+from mcpsniff.replay.play.bounds import Bound, check_order, read_bound
+from mcpsniff.replay.play.clock import NO_WAITING, Timeline
+from mcpsniff.replay.play.foot import foot, speed_words
+from mcpsniff.replay.play.loop import SteadyClock, play
+from mcpsniff.replay.play.options import read_idle, read_speed
+from mcpsniff.replay.play.page import PlayPage
+from mcpsniff.replay.play.player import BOUND, STOPPED, Player
+from mcpsniff.replay.play.reel import Item, Reel
+from mcpsniff.replay.play.terminal import Ended, Terminal
+from mcpsniff.replay.play.total import Until, last_moment
 from mcpsniff.transcript.closing import closing_lines
 from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.payload import Style
@@ -116,7 +116,7 @@ class Plain(Screen):
 
 
 class Performance:
-    """Plays ``reel`` on standard output; on a terminal with keys and a foot. See `mcpsniff.replay.play.Stage`."""
+    """Plays ``reel`` on standard output; on a terminal with keys and a foot. See `mcpsniff.replay.play.loop.Stage`."""
 
     def __init__(self, reel: Reel, style: Style, total_us: int | None, *, has_stdin: bool) -> None:
         self._reel = reel

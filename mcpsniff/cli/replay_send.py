@@ -24,8 +24,8 @@ from mcpsniff.errors import UsageError
 
 if TYPE_CHECKING:
     from mcpsniff.replay.script import Script
-    from mcpsniff.replay.send_links import Where
-    from mcpsniff.replay.send_run import Run
+    from mcpsniff.replay.send.links import Where
+    from mcpsniff.replay.send.run import Run
 
 STOPPED: Final = 128 + signal.SIGTERM
 DIFFERENT: Final = 1
@@ -40,8 +40,8 @@ def send(target: Target | None, **options: Any) -> int:
     """
     from mcpsniff.replay.normalise import rules_of
     from mcpsniff.replay.reading import read_script
-    from mcpsniff.replay.send_run import Run, talks_of
-    from mcpsniff.replay.send_talk import Way
+    from mcpsniff.replay.send.run import Run, talks_of
+    from mcpsniff.replay.send.talk import Way
     from mcpsniff.replay.tempo import read_tempo
 
     if options["normalise"] is not None and options["no_normalise"]:
@@ -86,8 +86,8 @@ def open_to_send(options: dict[str, Any]) -> Capture:
 
 def where_of(target: Target, options: dict[str, Any], folder: str | None = None) -> "Where":
     """The server to speak to, with what is given to it. Raises UsageError."""
-    from mcpsniff.replay.send_headers import given_headers
-    from mcpsniff.replay.send_links import Where
+    from mcpsniff.replay.send.headers import given_headers
+    from mcpsniff.replay.send.links import Where
 
     headers, variables = given_headers(options["headers"]), given_variables(options["variables"])
     if target.url is None and headers:
@@ -152,7 +152,7 @@ def _agree(question: str, *, is_agreed: bool) -> None:
 
 def say_masked(run: "Run") -> None:
     """Name the credentials that the recorded client sent, and that are not sent unless they are given."""
-    from mcpsniff.replay.send_headers import masked_headers
+    from mcpsniff.replay.send.headers import masked_headers
 
     if run.where.url is None:
         return
@@ -167,9 +167,9 @@ def say_masked(run: "Run") -> None:
 def _hold(run: "Run", options: dict[str, Any]) -> None:
     """Hold the conversations, and tell what came of them: on stdout, and in the files that are asked for."""
     from mcpsniff.cli.replay_update import updated
-    from mcpsniff.replay.send_outcome import TalkOutcome
-    from mcpsniff.replay.send_run import send_again
-    from mcpsniff.replay.send_text import summary_lines, talk_lines
+    from mcpsniff.replay.send.outcome import TalkOutcome
+    from mcpsniff.replay.send.run import send_again
+    from mcpsniff.replay.send.text import summary_lines, talk_lines
 
     print_line, width = printer_for(sys.stdout.buffer, to_file=False)
     of_several = len(run.talks) > 1
@@ -199,7 +199,7 @@ def _hold(run: "Run", options: dict[str, Any]) -> None:
 @contextmanager
 def _reporting(run: "Run", path: str | None) -> Iterator[None]:
     """Write the report in the end. That it can be written is known before anything is sent."""
-    from mcpsniff.replay.send_json import report
+    from mcpsniff.replay.send.json import report
 
     if path is None:
         yield

@@ -19,9 +19,9 @@ from mcpsniff.replay.match import Matcher, Rules, ignore_path
 from mcpsniff.replay.normalise import rules_of
 from mcpsniff.replay.reading import read_script
 from mcpsniff.replay.script import Script, Talk
-from mcpsniff.replay.serve_report import report, report_lines
-from mcpsniff.replay.stage import Stage
-from mcpsniff.replay.stand_in import lacks_handshake
+from mcpsniff.replay.serve.report import report, report_lines
+from mcpsniff.replay.serve.stage import Stage
+from mcpsniff.replay.serve.stand_in import lacks_handshake
 from mcpsniff.replay.tempo import read_tempo
 from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.units import count
@@ -153,7 +153,7 @@ def _say_lacks(stage: Stage) -> None:
 
 
 def _serve_stdio(stage: Stage, options: dict[str, Any]) -> Close | None:
-    from mcpsniff.replay.serve_stdio import serve_stdio
+    from mcpsniff.replay.serve.stdio import serve_stdio
 
     if options["listen"] is not None or options["once"]:
         raise UsageError(f"{'--once' if options['once'] else '--listen'} is for --serve http|sse")
@@ -161,7 +161,7 @@ def _serve_stdio(stage: Stage, options: dict[str, Any]) -> Close | None:
 
 
 def _serve_http(stage: Stage, options: dict[str, Any]) -> Close | None:
-    from mcpsniff.replay.serve_http import serve_http
+    from mcpsniff.replay.serve.web.server import serve_http
 
     asyncio.run(serve_http(stage, options["serve"], listen=options["listen"], once=options["once"], raw=options["raw"]))
     for line in report_lines(stage):

@@ -17,11 +17,11 @@ from mcpsniff.errors import CaptureError, UsageError
 from mcpsniff.proxy.mask import Masker
 from mcpsniff.proxy.mask_argv import mask_argv
 from mcpsniff.replay.script import Script, Talk
-from mcpsniff.replay.send_links import Where
-from mcpsniff.replay.send_tape import CaptureTape, Entry, Hider
+from mcpsniff.replay.send.links import Where
+from mcpsniff.replay.send.tape import CaptureTape, Entry, Hider
 
 if TYPE_CHECKING:
-    from mcpsniff.replay.send_run import MakeTape
+    from mcpsniff.replay.send.run import MakeTape
 
 
 @contextmanager

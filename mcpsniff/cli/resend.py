@@ -90,10 +90,10 @@ def _wanted(words: tuple[str, ...]) -> tuple[str | None, int]:
 def _print(capture: Capture, number: int, target: Target | None, options: dict[str, Any]) -> None:
     """Print the request as a command."""
     from mcpsniff.replay.reading import read_script
-    from mcpsniff.replay.resend_curl import curl
-    from mcpsniff.replay.resend_order import order_of
-    from mcpsniff.replay.resend_pick import pick
-    from mcpsniff.replay.resend_python import python
+    from mcpsniff.replay.resend.curl import curl
+    from mcpsniff.replay.resend.order import order_of
+    from mcpsniff.replay.resend.pick import pick
+    from mcpsniff.replay.resend.python import python
 
     capture.keep()
     script = read_script(capture)

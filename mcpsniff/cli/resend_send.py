@@ -19,14 +19,14 @@ from mcpsniff.errors import UsageError
 from mcpsniff.protocol.message import Message
 from mcpsniff.replay.normalise import rules_of
 from mcpsniff.replay.reading import read_script
-from mcpsniff.replay.resend_edit import fault, laid_out, on_one_line
-from mcpsniff.replay.resend_pick import Picked, pick
-from mcpsniff.replay.resend_run import Resent, resend
-from mcpsniff.replay.resend_talk import least_talk
-from mcpsniff.replay.send_outcome import FAILED, LEFT_OUT
-from mcpsniff.replay.send_run import Run
-from mcpsniff.replay.send_talk import Way
-from mcpsniff.replay.send_text import outcome_lines
+from mcpsniff.replay.resend.edit import fault, laid_out, on_one_line
+from mcpsniff.replay.resend.pick import Picked, pick
+from mcpsniff.replay.resend.run import Resent, resend
+from mcpsniff.replay.resend.talk import least_talk
+from mcpsniff.replay.send.outcome import FAILED, LEFT_OUT
+from mcpsniff.replay.send.run import Run
+from mcpsniff.replay.send.talk import Way
+from mcpsniff.replay.send.text import outcome_lines
 from mcpsniff.transcript.payload import Style, payload_lines
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.safe import visible

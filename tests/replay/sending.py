@@ -9,10 +9,10 @@ from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.replay.normalise import rules_of
 from mcpsniff.replay.script import Script, Talk
-from mcpsniff.replay.send_guard import Tools
-from mcpsniff.replay.send_link import Came, Ear, GoneError, Refusal, Sent, now_us, read_messages, text_frame
-from mcpsniff.replay.send_outcome import Judge, Outcome, TalkOutcome
-from mcpsniff.replay.send_talk import Sender, Way
+from mcpsniff.replay.send.guard import Tools
+from mcpsniff.replay.send.link import Came, Ear, GoneError, Refusal, Sent, now_us, read_messages, text_frame
+from mcpsniff.replay.send.outcome import Judge, Outcome, TalkOutcome
+from mcpsniff.replay.send.talk import Sender, Way
 from mcpsniff.replay.tempo import read_tempo
 from tests.replay.staging import Clock, script_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from mcpsniff.replay.match import Matcher, Rules
 from mcpsniff.replay.script import Script
-from mcpsniff.replay.serve_http import Server
-from mcpsniff.replay.stage import Stage
+from mcpsniff.replay.serve.stage import Stage
+from mcpsniff.replay.serve.web.server import Server
 from mcpsniff.replay.tempo import read_tempo
 from mcpsniff.wire.sse import EventSplitter
 from tests.replay.staging import script_of

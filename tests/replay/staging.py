@@ -13,10 +13,10 @@ from mcpsniff.protocol.jsonrpc import classify
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.replay.match import Matcher, Rules
-from mcpsniff.replay.performance import Outgoing, Performance
 from mcpsniff.replay.reading import read_script
 from mcpsniff.replay.script import Line, Script
-from mcpsniff.replay.stage import Stage
+from mcpsniff.replay.serve.performance import Outgoing, Performance
+from mcpsniff.replay.serve.stage import Stage
 from mcpsniff.replay.tempo import read_tempo
 from mcpsniff.wire.frames import Frame
 from tests.dialogue import play

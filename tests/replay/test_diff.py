@@ -10,11 +10,11 @@ from mcpsniff.capture.records import Record
 from mcpsniff.decoder import Decoder
 from mcpsniff.protocol.message import Message
 from mcpsniff.replay.compare import compare_messages
-from mcpsniff.replay.diff import SECTIONS, diff
-from mcpsniff.replay.diff_facts import Facts, read_facts
-from mcpsniff.replay.diff_json import diff_dict
-from mcpsniff.replay.diff_report import Report
-from mcpsniff.replay.diff_text import diff_lines, diff_markdown
+from mcpsniff.replay.diff.facts import Facts, read_facts
+from mcpsniff.replay.diff.json import diff_dict
+from mcpsniff.replay.diff.report import Report
+from mcpsniff.replay.diff.sections import SECTIONS, diff
+from mcpsniff.replay.diff.text import diff_lines, diff_markdown
 from mcpsniff.replay.normalise import NORMALISERS, rules_of
 from mcpsniff.transcript.safe import visible
 from tests.captures.samples import FOLDER, NAMES

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpsniff.replay.play_clock import BEHIND, FASTEST, NO_WAITING, SLOWEST, Timeline
+from mcpsniff.replay.play.clock import BEHIND, FASTEST, NO_WAITING, SLOWEST, Timeline
 
 S = 1_000_000
 

@@ -12,16 +12,16 @@ from mcpsniff.capture.reader import Capture, open_capture, open_stream
 from mcpsniff.capture.records import Record
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Decoder
-from mcpsniff.replay.play import STANDSTILL, SteadyClock, play
-from mcpsniff.replay.play_bounds import Bound
-from mcpsniff.replay.play_clock import NO_WAITING, Timeline
-from mcpsniff.replay.play_foot import foot
-from mcpsniff.replay.play_going import Open
-from mcpsniff.replay.play_keys import FASTER, FINDING, HELP, PAUSE, QUIT, SLOWER, STEP
-from mcpsniff.replay.play_page import PlayPage
-from mcpsniff.replay.play_player import BOUND, END, STOPPED, Player
-from mcpsniff.replay.play_reel import Item, Reel
-from mcpsniff.replay.play_total import TAIL, Until, last_moment
+from mcpsniff.replay.play.bounds import Bound
+from mcpsniff.replay.play.clock import NO_WAITING, Timeline
+from mcpsniff.replay.play.foot import foot
+from mcpsniff.replay.play.going import Open
+from mcpsniff.replay.play.keys import FASTER, FINDING, HELP, PAUSE, QUIT, SLOWER, STEP
+from mcpsniff.replay.play.loop import STANDSTILL, SteadyClock, play
+from mcpsniff.replay.play.page import PlayPage
+from mcpsniff.replay.play.player import BOUND, END, STOPPED, Player
+from mcpsniff.replay.play.reel import Item, Reel
+from mcpsniff.replay.play.total import TAIL, Until, last_moment
 from mcpsniff.transcript.closing import closing_lines
 from mcpsniff.transcript.filter import FilteredSession, compile_filter
 from mcpsniff.transcript.live.foot import Going, OpenRequests, Waiting

@@ -3,10 +3,10 @@
 import pytest
 
 from mcpsniff.errors import UsageError
-from mcpsniff.replay.play_bounds import Bound, check_order, read_bound
-from mcpsniff.replay.play_clock import NO_WAITING
-from mcpsniff.replay.play_keys import FASTER, FINDING, HELP, PAUSE, QUIT, SLOWER, STEP, Keys
-from mcpsniff.replay.play_options import read_idle, read_speed
+from mcpsniff.replay.play.bounds import Bound, check_order, read_bound
+from mcpsniff.replay.play.clock import NO_WAITING
+from mcpsniff.replay.play.keys import FASTER, FINDING, HELP, PAUSE, QUIT, SLOWER, STEP, Keys
+from mcpsniff.replay.play.options import read_idle, read_speed
 
 STARTED = "2026-11-29T10:00:00.000000Z"
 S = 1_000_000

@@ -16,11 +16,11 @@ from mcpsniff.cli.main import run
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.http import Http
 from mcpsniff.replay.reading import read_script
-from mcpsniff.replay.resend_curl import curl, json_text, shell_word
-from mcpsniff.replay.resend_holes import Hole, form, header_value, holes, json_object, url, words
-from mcpsniff.replay.resend_order import Order, order_of
-from mcpsniff.replay.resend_pick import Picked
-from mcpsniff.replay.resend_python import python
+from mcpsniff.replay.resend.curl import curl, json_text, shell_word
+from mcpsniff.replay.resend.holes import Hole, form, header_value, holes, json_object, url, words
+from mcpsniff.replay.resend.order import Order, order_of
+from mcpsniff.replay.resend.pick import Picked
+from mcpsniff.replay.resend.python import python
 from mcpsniff.replay.script import PIPE
 from tests.capture.capture_files import save
 from tests.captures.samples import FOLDER

@@ -13,9 +13,9 @@ from mcpsniff.capture.reader import open_capture
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.message import Message
 from mcpsniff.replay.reading import read_script
-from mcpsniff.replay.resend_edit import fault, laid_out, on_one_line
-from mcpsniff.replay.resend_pick import pick
-from mcpsniff.replay.resend_talk import least_talk
+from mcpsniff.replay.resend.edit import fault, laid_out, on_one_line
+from mcpsniff.replay.resend.pick import pick
+from mcpsniff.replay.resend.talk import least_talk
 from tests.capture.capture_files import save
 from tests.cli.running import Ran, run
 from tests.dialogue import play

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.protocol.message import Message
-from mcpsniff.replay.send_outcome import DIFFERS, LEFT_OUT, NO_ANSWER, SAME, UNCOMPARED, UNSENT
+from mcpsniff.replay.send.outcome import DIFFERS, LEFT_OUT, NO_ANSWER, SAME, UNCOMPARED, UNSENT
 from tests.replay.sending import Server, as_recorded, of, send, states
 from tests.replay.staging import script_of
 

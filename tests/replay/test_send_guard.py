@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.protocol.message import Message
-from mcpsniff.replay.send_outcome import LEFT_OUT, SAME
+from mcpsniff.replay.send.outcome import LEFT_OUT, SAME
 from tests.replay.sending import Server, of, send
 
 READ_ONLY = {"readOnlyHint": True}

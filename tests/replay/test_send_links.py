@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mcpsniff.replay.send_headers import given_headers, recorded_headers
-from mcpsniff.replay.send_http import HttpLink
-from mcpsniff.replay.send_link import Came, Refusal, Sent, UnreachableError, said
-from mcpsniff.replay.send_links import EitherLink, Where, link_to
+from mcpsniff.replay.send.headers import given_headers, recorded_headers
+from mcpsniff.replay.send.http import HttpLink
+from mcpsniff.replay.send.link import Came, Refusal, Sent, UnreachableError, said
+from mcpsniff.replay.send.links import EitherLink, Where, link_to
 
 INITIALIZE = {
     "jsonrpc": "2.0",

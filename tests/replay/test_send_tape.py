@@ -11,8 +11,8 @@ import pytest
 from mcpsniff.capture.reader import open_capture
 from mcpsniff.errors import UsageError
 from mcpsniff.replay.reading import read_script
-from mcpsniff.replay.send_run import talks_of
-from mcpsniff.replay.send_tape import CaptureTape, Entry, Hider
+from mcpsniff.replay.send.run import talks_of
+from mcpsniff.replay.send.tape import CaptureTape, Entry, Hider
 from tests.cli.running import run
 
 SECRET = 's3cr"et/+\u00e9 value'

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpsniff.replay.http_log import AHEAD_BYTES, Block, EventIds, StreamLog
+from mcpsniff.replay.serve.web.log import AHEAD_BYTES, Block, EventIds, StreamLog
 from tests.replay.serving import INITIALIZE, Answer, Client, over_http
 from tests.replay.staging import answer, call, note, request
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from mcpsniff.replay.http_blocks import Edit, cut_again
+from mcpsniff.replay.serve.web.blocks import Edit, cut_again
 from tests.replay.serving import Client, over_http
 from tests.replay.staging import answer, call, note, request
 

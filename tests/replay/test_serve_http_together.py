@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from mcpsniff.replay.match import SEQUENCE, Matcher, Rules
-from mcpsniff.replay.stand_in import lacks_handshake
+from mcpsniff.replay.serve.stand_in import lacks_handshake
 from tests.dialogue import ENVELOPE
 from tests.replay.serving import INITIALIZE, Client, over_http
 from tests.replay.staging import answer, request, script_of

@@ -2,7 +2,7 @@
 
 import json
 
-from mcpsniff.replay.serve_report import report, report_lines
+from mcpsniff.replay.serve.report import report, report_lines
 from tests.replay.staging import Client, answer, call, note, on_stage, request
 
 OPEN = "@open 2025-11-25\n"

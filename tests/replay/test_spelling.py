@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpsniff.replay import spelling
-from mcpsniff.replay.live_ids import twin
+from mcpsniff.replay.serve.live_ids import twin
 from mcpsniff.replay.spelling import Template, paths_of, respelt, token_of
 from tests.replay.staging import message_of, note, request
 

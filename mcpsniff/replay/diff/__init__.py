@@ -1,0 +1,1 @@
+"""Two captures compared: capabilities, definitions, exchanges, latency, findings."""

@@ -1,0 +1,1 @@
+"""On the screen: the annotated conversation as it went, with pause, step and jump to the next finding."""

@@ -1,0 +1,61 @@
+"""Send one recorded request to a live server, after its handshake, and judge the answer."""
+
+from dataclasses import dataclass
+
+from mcpsniff.protocol.message import ERROR, Message
+from mcpsniff.protocol.param_headers import learn
+from mcpsniff.protocol.talk import LEGACY
+from mcpsniff.replay.script import Scene, Talk
+from mcpsniff.replay.send.calls import Call
+from mcpsniff.replay.send.guard import TOOLS, Tools
+from mcpsniff.replay.send.links import link_to
+from mcpsniff.replay.send.outcome import DIFFERS, LEFT_OUT, NO_ANSWER, UNSENT, Judge, Outcome, TalkOutcome
+from mcpsniff.replay.send.run import Run, prepare
+from mcpsniff.replay.send.talk import Sender
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """What came of a request that was sent again."""
+
+    outcome: Outcome
+    talk: TalkOutcome
+    """What came of the whole little conversation."""
+    failed_before: list[Outcome]
+    """Of what had to come before it: what was not answered, or with an error that was not recorded."""
+    answer: Message | None
+    progress: list[Message]
+    notices: list[Message]
+    """What else the server told while it went on."""
+
+
+async def resend(run: Run, talk: Talk, scene: Scene) -> Resent:
+    """Hold the conversation ``talk`` for the sake of ``scene``, as ``run`` says. Raises UnreachableError.
+
+    A tool that is not declared read-only, by the server or else in the whole capture, is called only where ``run``
+    allows it.
+    """
+    of_server = [one for one in run.script.talks if one.server == talk.server]
+    tools = Tools(of_server, allow_writes=run.allow_writes)
+    for one in of_server:
+        for listed in one.requests():
+            if listed.method == TOOLS and (known := listed.answer) is not None:
+                learn(tools.headers, known.result.get("tools"))
+    sender = Sender(talk, tools, Judge(run.rules), run.way)
+    link = link_to(run.where, sender.hearing, timeout=run.way.timeout, prefers_sse=talk.kind == LEGACY)
+    prepare(link, talk)
+    told = await sender.run(link)
+    call: Call | None = sender.calls.get(scene)
+    answer = None if call is None or call.answer is None else call.answer.message
+    progress = [] if call is None else call.progress
+    failed = [
+        outcome
+        for one, outcome in sender.outcomes.items()
+        if one is not scene and _failed(outcome, sender.calls.get(one))
+    ]
+    return Resent(sender.outcomes[scene], told, failed, answer, progress, sender.hearing.notices)
+
+
+def _failed(outcome: Outcome, call: Call | None) -> bool:
+    is_error = call is not None and call.answer is not None and call.answer.message.kind == ERROR
+    return outcome.state in (NO_ANSWER, UNSENT, LEFT_OUT) or (is_error and outcome.state == DIFFERS)

@@ -1,0 +1,164 @@
+"""Judge a conversation that was sent again, once everything has come that will."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from mcpsniff.protocol.exchange import CANCELLED
+from mcpsniff.protocol.message import NOTIFICATION, Message
+from mcpsniff.replay.script import PIPE, Scene, is_answer, is_progress
+from mcpsniff.replay.send.calls import Call
+from mcpsniff.replay.send.outcome import NO_ANSWER, SAME, UNCOMPARED, UNSENT, Outcome, TalkOutcome
+
+if TYPE_CHECKING:
+    from mcpsniff.replay.send.talk import Sender
+
+
+def conclude(sender: "Sender") -> None:
+    """Judge every request, what the server asked and told, and how it ended."""
+    for scene, outcome in sender.outcomes.items():
+        call = sender.calls.get(scene)
+        if call is not None:
+            _judge(sender, call, outcome)
+        elif outcome.state == UNCOMPARED and not outcome.why:
+            outcome.state, outcome.why = UNSENT, _why_unsent(sender)
+    _questions(sender)
+    _told(sender)
+    _strays(sender)
+    _ending(sender)
+
+
+def _why_unsent(sender: "Sender") -> str:
+    return f"the server {sender.hearing.gone} before" if sender.hearing.gone is not None else "it could not be sent"
+
+
+def _judge(sender: "Sender", call: Call, outcome: Outcome) -> None:
+    scene, recorded = call.outcome.scene, call.outcome.scene.answer
+    if scene.is_refused and sender.is_elsewhere:
+        outcome.why = f"HTTP refused it when it was recorded ({_status(scene)}), and this is another transport"
+    elif call.answer is not None and not call.late:
+        _answered(sender, call, outcome, recorded)
+    elif scene.is_refused and recorded is None and call.refusal is not None:
+        outcome.state = SAME
+        if call.refusal.status != _status(scene):
+            outcome.differ(f"HTTP refused it with {call.refusal.status}, and with {_status(scene)} when recorded")
+    elif scene.exchange is not None and scene.exchange.state == CANCELLED:
+        outcome.state = SAME
+        outcome.notes.append("cancelled, as recorded")
+    elif recorded is None:
+        outcome.state = UNCOMPARED if scene.is_cut else SAME
+        outcome.why = "the capture does not have its answer" if scene.is_cut else ""
+        outcome.notes += [] if scene.is_cut else ["no answer, as recorded"]
+    else:
+        outcome.state, outcome.why = NO_ANSWER, _why_none(sender, call)
+    if call.answer is not None and not scene.is_cut and scene.exchange is not None:
+        recorded_progress = [m for m in scene.messages("s2c") if m.kind == NOTIFICATION and is_progress(m)]
+        if scene.exchange.state != CANCELLED:
+            sender.judge.progress(outcome, recorded_progress, call.progress)
+
+
+def _answered(sender: "Sender", call: Call, outcome: Outcome, recorded: Message | None) -> None:
+    assert call.answer is not None
+    scene = outcome.scene
+    if recorded is not None:
+        sender.judge.answer(outcome, recorded, call.answer.message)
+    elif scene.is_cut:
+        outcome.why = "the capture does not have its answer"
+    elif scene.exchange is not None and scene.exchange.state == CANCELLED:
+        outcome.why = "it was cancelled when recorded, and is answered now before that"
+    elif scene.is_refused:
+        outcome.differ(f"HTTP refused it with {_status(scene)} when recorded, and it is answered now")
+    else:
+        outcome.differ("it was not answered when recorded, and is answered now")
+
+
+def _why_none(sender: "Sender", call: Call) -> str:
+    if call.refusal is not None:
+        return f"the server {call.refusal.why}"
+    if call.late or sender.hearing.gone is None:
+        late = " in time, but later" if call.answer is not None else ""
+        return f"no answer{late or f' within {sender.way.timeout:g} s'}"
+    return f"the server {sender.hearing.gone}"
+
+
+def _status(scene: Scene) -> int | None:
+    return None if scene.web is None else scene.web.http.status
+
+
+def _questions(sender: "Sender") -> None:
+    """What the server asked: of the request that it belongs to, or of the conversation."""
+    for asked in sender.hearing.questions.asked:
+        scene = asked.question.scene
+        recorded = asked.question.asked
+        if scene is not None and not sender.was_sent(scene):
+            continue
+        if asked.live is None:
+            _say(sender, scene, f"the server asked {recorded.method} when recorded, and does not now")
+        elif sender.judge.compare(recorded, asked.live):
+            _say(sender, scene, f"the server asks something else with {recorded.method}")
+    for live in sender.hearing.questions.unrecorded:
+        sender.outcome.said.append(
+            f"the server asked {live.method}, which it did not when recorded: it was answered with an error"
+        )
+
+
+def _say(sender: "Sender", scene: Scene | None, text: str) -> None:
+    outcome = None if scene is None else sender.outcomes.get(scene)
+    if outcome is None:
+        sender.outcome.said.append(text)
+    else:
+        outcome.differ(text)
+
+
+def _told(sender: "Sender") -> None:
+    recorded: list[Message] = []
+    for scene in sender.talk.scenes:
+        if sender.was_sent(scene):
+            recorded += [m for m in scene.messages("s2c") if m.kind == NOTIFICATION and not is_progress(m)]
+    live = [message for message in sender.hearing.notices if not is_progress(message)]
+    found = sender.judge.notifications(recorded, live)
+    if sender.is_elsewhere:  # what reaches a client unasked depends on the streams that there are
+        sender.outcome.notes += found
+    else:
+        sender.outcome.said += found
+
+
+def _strays(sender: "Sender") -> None:
+    """What answers nothing, or is no message."""
+    answers = {scene.answer.n for scene in sender.talk.scenes if scene.answer is not None}
+    recorded = [
+        m
+        for scene in sender.talk.scenes
+        for m in scene.messages("s2c")
+        if not m.method and m.n not in answers and not (is_answer(m) and m.link is not None)
+    ]
+    for kind, text in ((True, "answers to nothing that was asked"), (False, "lines that are no message")):
+        there, here = _count(recorded, answers=kind), _count(sender.hearing.strays, answers=kind)
+        if there != here:
+            sender.outcome.said.append(f"{text}: {there} when recorded, {here} now")
+
+
+def _count(messages: Iterable[Message], *, answers: bool) -> int:
+    return sum(is_answer(message) == answers for message in messages)
+
+
+def _ending(sender: "Sender") -> None:
+    outcome: TalkOutcome = sender.outcome
+    recorded = any(line.close is not None for scene in sender.talk.scenes for line in scene.lines)
+    gone = sender.hearing.gone
+    if gone is not None and sender.is_cut_short:
+        outcome.said.append(f"the server {gone} before everything had been sent")
+    elif gone is not None and not recorded:
+        outcome.said.append(f"the server {gone}, and did not when recorded")
+    elif gone is not None:
+        outcome.notes.append(f"the server {gone}, as recorded")
+    elif recorded and sender.talk.kind == PIPE and outcome.transport == "stdio":
+        outcome.said.append("the server ended by itself when recorded, and does not now")
+    for refusal in sender.hearing.refused_others:
+        what = ", ".join(m.method or m.kind for m in refusal.sent.messages)
+        if not _was_refused(sender, refusal.sent.messages):
+            outcome.said.append(f"{what}: the server {refusal.why}")
+
+
+def _was_refused(sender: "Sender", messages: tuple[Message, ...]) -> bool:
+    raws = {message.raw for message in messages}
+    return any(scene.is_refused and scene.cue is not None and scene.cue.raw in raws for scene in sender.talk.scenes)

@@ -1,0 +1,1 @@
+"""A capture served over Streamable HTTP and HTTP+SSE."""

@@ -1,0 +1,300 @@
+"""A POST: its messages cue their scenes, and what they lead to goes into its response as it did in the recording.
+
+What the response is, is known from the scene of the first request in it: a body, an event stream, or a refusal. What a
+scene says elsewhere (on the stream of a GET, or after its answer) goes to the stream of the client's session.
+"""
+
+import asyncio
+from typing import Final
+
+from aiohttp import web as aio
+
+from mcpsniff.protocol.message import BATCH, ERROR, INVALID, REQUEST, Message
+from mcpsniff.replay.script import Line, Scene, Web
+from mcpsniff.replay.serve.made_up import METHOD_NOT_FOUND
+from mcpsniff.replay.serve.performance import Outgoing, Performance
+from mcpsniff.replay.serve.web.clients import Client, gives_session
+from mcpsniff.replay.serve.web.house import Exchange, House
+from mcpsniff.replay.serve.web.log import StreamLog
+from mcpsniff.replay.serve.web.route import STREAMABLE, Route
+from mcpsniff.replay.serve.web.streams import is_for_http, is_of_response
+
+JSON: Final = "application/json"
+
+
+class Reply:
+    """The response to a POST, while it comes into being."""
+
+    def __init__(self, house: House, client: Client, messages: list[Message]) -> None:
+        self.house = house
+        self.client = client
+        self.is_batch = any(message.kind == BATCH for message in messages)
+        self.log: StreamLog | None = None
+        """Set where the response is an event stream."""
+        self.said: list[Outgoing] = []
+        """What belongs into a whole body."""
+        self.performances: list[Performance] = []
+        self.was_ended = False
+        """True if the recorded stream has ended since something was last said on it."""
+        self.is_broken = False
+        """True if the recorded server ended here."""
+        self.changed = asyncio.Event()
+
+    @property
+    def is_answered(self) -> bool:
+        """True once nothing more is owed."""
+        return all(one.is_answered for one in self.performances)
+
+    @property
+    def is_over(self) -> bool:
+        """True once nothing more comes."""
+        return all(one.task.done() for one in self.performances)
+
+    async def say(self, out: Outgoing) -> None:
+        """Say something in the response. Raises ConnectionError if the client is gone for good."""
+        self.was_ended = False
+        if self.log is not None:
+            await self.log.put(self.house.writer.block(out.line, out.data))
+        else:
+            self.said.append(out)
+        self.changed.set()
+
+    def end(self) -> None:
+        """The recorded response ended here, though perhaps not for good."""
+        self.was_ended = True
+        if self.log is not None:
+            self.log.pause()
+        self.changed.set()
+
+    async def settle(self) -> None:
+        """End the stream when all was said, or when the recorded one ended without all answers."""
+        for performance in self.performances:
+            await performance.wait()
+        if self.log is not None and (
+            self.is_answered or self.was_ended or any(p.is_stopped for p in self.performances)
+        ):
+            self.log.finish()
+        self.changed.set()
+
+
+class ReplyPort:
+    """Says what a scene has: in the response to the POST, or on the stream of the session."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self._is_answered = False
+
+    async def send(self, out: Outgoing) -> None:
+        """Pass it on to where it belongs."""
+        if not is_for_http(out):
+            return
+        if self._belongs(out):
+            out = _as_on_http(out)
+            self._is_answered = self._is_answered or out.is_answer
+            await self._reply.say(out)
+        elif out.line is not None and out.line.message is not None:
+            await self._reply.client.port.send(out)
+
+    async def end(self, line: Line) -> None:
+        """The response ended here in the recording, or the whole server."""
+        if line.close is not None:
+            self._reply.is_broken = True
+        self._reply.end()
+
+    def _belongs(self, out: Outgoing) -> bool:
+        if out.line is None or out.scene is None:
+            return True
+        was_there = is_of_response(out.line, out.scene)
+        if was_there is None:
+            return not self._is_answered and (self._reply.log is not None or out.is_answer)
+        return was_there
+
+
+def _as_on_http(out: Outgoing) -> Outgoing:
+    """An error without an id keeps none, since the response shows what it answers; elsewhere it needs one."""
+    line, scene = out.line, out.scene
+    if line is None or scene is None or line.message is None or is_of_response(line, scene) is None:
+        return out
+    return out._replace(data=line.message.raw) if is_nameless(line.message) else out
+
+
+def is_nameless(message: Message) -> bool:
+    """True for an error that names no request."""
+    return message.kind == ERROR and message.id in (None, "null")
+
+
+async def post(exchange: Exchange, client: Client, messages: list[Message], route: Route) -> aio.StreamResponse:
+    """Let a client say what is in its POST, and respond as recorded."""
+    house = exchange.house
+    reply = Reply(house, client, messages)
+    performances: list[Performance] = []
+    for message in messages:
+        if message.kind == BATCH:
+            continue
+        port = ReplyPort(reply) if message.kind in (REQUEST, INVALID) else client.port
+        chooses = house.recorded.chooses(message, route)
+        performance = client.play.heard(message, port, where=chooses)
+        if performance is not None:
+            performances.append(performance)
+            if message.kind in (REQUEST, INVALID) or _is_refused(performance):
+                performance.port = port if isinstance(port, ReplyPort) else ReplyPort(reply)
+                reply.performances.append(performance)
+    if not reply.performances:
+        return await _accepted(exchange, client, performances)
+    lead = reply.performances[0]
+    if gives_session(lead, house.clients):
+        house.clients.name(client, lead)
+    refusal = _not_acceptable(reply, route)
+    if refusal is not None:
+        for performance in reply.performances:
+            performance.task.cancel()
+            client.play.over(performance)  # it has not begun
+        return exchange.refuse(406, refusal)
+    try:
+        if not _is_refused(lead) and _wants_stream(reply, route):
+            return await _stream(exchange, reply)
+        return await _body(exchange, reply)
+    except asyncio.CancelledError:
+        _client_left(reply, route)
+        raise
+
+
+async def _accepted(exchange: Exchange, client: Client, performances: list[Performance]) -> aio.StreamResponse:
+    """Respond to what is not answered: 202, unless the recorded server said something else."""
+    scene = performances[0].scene if performances else None
+    web = None if scene is None else scene.web
+    if web is None or web.http.method != "POST":
+        web = exchange.house.unspoken.of_answers(client)
+    return await exchange.respond(web, client, status=202)
+
+
+async def _body(exchange: Exchange, reply: Reply) -> aio.StreamResponse:
+    """A whole body, sent when it is there."""
+    settling = exchange.house.spawn(reply.settle())
+    while not (reply.is_answered or settling.done()):
+        reply.changed.clear()
+        await reply.changed.wait()
+    await asyncio.sleep(0)
+    if _is_refused(reply.performances[0]):
+        await settling
+    scene = reply.performances[0].scene
+    web = _web_of(scene)
+    if not reply.said:
+        if _is_refused(reply.performances[0]):
+            return await exchange.respond(web, reply.client, status=400)
+        return await _nothing(exchange, reply, web)
+    texts = [out.data for out in reply.said]
+    data = b"[" + b",".join(texts) + b"]" if reply.is_batch else texts[0]
+    if web is not None and web.http.stream is not None and not _is_refused(reply.performances[0]):
+        web = None  # a stream was recorded, and a body is all that the client accepts
+    pieces: tuple[bytes, ...] = (data,)
+    line = reply.said[0].line
+    if web is not None and exchange.house.bytes is not None and line is not None and not reply.is_batch:
+        pieces = exchange.house.bytes.body(line, data) or pieces
+    status = _status(reply, web, exchange.route)
+    return await exchange.respond(web, reply.client, status=status, body=pieces, kind=JSON)
+
+
+async def _nothing(exchange: Exchange, reply: Reply, web: Web | None) -> aio.StreamResponse:
+    """No answer came: as in the recording the connection ends, or the client waits for one."""
+    http = None if web is None else web.http
+    if any(one.is_stopped for one in reply.performances):
+        return await exchange.respond(None, reply.client, status=202)
+    if http is not None and http.status is not None and http.stream is None and web is not None and web.lines == []:
+        return await exchange.respond(web, reply.client, status=202)
+    if reply.is_broken or (http is not None and http.ended_by in ("server", "mcpsniff")):
+        return exchange.break_off()
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def _stream(exchange: Exchange, reply: Reply) -> aio.StreamResponse:
+    """An event stream, which may end and be resumed before all was said."""
+    reply.log = StreamLog(exchange.house.writer.ids, reply.client)
+    exchange.house.spawn(reply.settle())
+    scene = next((one.scene for one in reply.performances if one.scene is not None), None)
+    web = _web_of(scene)
+    if web is not None and web.http.stream is None:
+        web = None
+    try:
+        response = await exchange.begin_stream(web, reply.client)
+        await exchange.follow(response, reply.log)
+    finally:
+        reply.log.abandon()
+    if reply.is_broken:
+        return exchange.break_off()
+    return response
+
+
+def _client_left(reply: Reply, route: Route) -> None:
+    """The client has closed the connection: in 2026-07-28 that cancels what it asked for, before that it does not."""
+    if route.version == "modern":
+        for performance in reply.performances:
+            web = None if performance.scene is None else performance.scene.web
+            if web is not None and web.http.ended_by == "client":
+                performance.task.cancel()  # as in the recording
+            else:
+                performance.cancelled()
+
+
+def _not_acceptable(reply: Reply, route: Route) -> str | None:
+    """Why the client takes neither of what the response could be; None if it takes it."""
+    if _is_refused(reply.performances[0]):
+        return None
+    if not (route.takes_json or route.takes_events):
+        return "Not Acceptable: the client must accept application/json and text/event-stream"
+    if not route.takes_events and _needs_stream(reply):
+        return "Not Acceptable: the client must accept text/event-stream"
+    return None
+
+
+def _wants_stream(reply: Reply, route: Route) -> bool:
+    """Whether the response is an event stream: as recorded, as far as the client takes it."""
+    if not route.takes_json or not route.takes_events:
+        return route.takes_events
+    webs = [_web_of(one.scene) for one in reply.performances]
+    http = next((web.http for web in webs if web is not None), None)
+    if http is not None:
+        return http.stream is not None
+    return _needs_stream(reply)
+
+
+def _needs_stream(reply: Reply) -> bool:
+    """True if there is more to say in the response than one answer for each request."""
+    return any(_has_more(one.scene) for one in reply.performances if one.scene is not None)
+
+
+def _has_more(scene: Scene) -> bool:
+    answer = scene.answer
+    for line in scene.lines:
+        if answer is not None and line.n == answer.n:
+            return False
+        was_there = is_of_response(line, scene)
+        message = line.message
+        if message is not None and message.direction == "s2c" and was_there is not False:
+            return True
+    return scene.is_request and answer is None and not scene.is_refused
+
+
+def _web_of(scene: Scene | None) -> Web | None:
+    """The recorded exchange that a response is made after; none where the recording was of another transport."""
+    if scene is None or scene.web is None:
+        return None
+    if scene.is_refused or scene.talk.kind in STREAMABLE:
+        return scene.web
+    return None
+
+
+def _is_refused(performance: Performance) -> bool:
+    return performance.scene is not None and performance.scene.is_refused
+
+
+def _status(reply: Reply, web: Web | None, route: Route) -> int:
+    """The status where none was recorded (MCP transports, status codes)."""
+    out = reply.said[0]
+    if web is None and out.line is None and (out.scene is None or not out.scene.is_request):
+        if reply.performances[0].live is not None and reply.performances[0].live.kind == INVALID:
+            return 400
+        if route.version == "modern" and b'"code":%d' % METHOD_NOT_FOUND in out.data[:200]:
+            return 404
+    return 200
