@@ -1,7 +1,7 @@
 """A recorded request as a program in Python that needs nothing but the standard library.
 
-The programs are real modules, `mcpsniff.replay.resend.scripts`; here their constants are filled in. Every captured value
-is written as a literal with escapes, so that it can neither act on a terminal nor become code.
+The programs are real modules, `mcpsniff.replay.resend.scripts`; here their constants are filled in. Every captured
+value is written as a literal with escapes, so that it can neither act on a terminal nor become code.
 """
 
 from collections.abc import Iterable, Iterator
