@@ -71,6 +71,8 @@ def serve(**options: Any) -> int:
     _say_lacks(stage)
     with _reporting(stage, options["report"]):
         close = _serve_stdio(stage, options) if options["serve"] == "stdio" else _serve_http(stage, options)
+    if stage.bug is not None:
+        raise stage.bug
     if options["strict"] and stage.matcher.missed:
         return MISSED
     return 0 if close is None else _end_as(close)
@@ -161,9 +163,19 @@ def _serve_stdio(stage: Stage, options: dict[str, Any]) -> Close | None:
 
 
 def _serve_http(stage: Stage, options: dict[str, Any]) -> Close | None:
-    from mcpsniff.replay.serve.web.server import serve_http
+    from mcpsniff.replay.serve.ends import noted_ends
 
-    asyncio.run(serve_http(stage, options["serve"], listen=options["listen"], once=options["once"], raw=options["raw"]))
+    with noted_ends() as asked_to_end:
+        from mcpsniff.replay.serve.web.server import serve_http
+
+        serve_http(
+            stage,
+            options["serve"],
+            listen=options["listen"],
+            once=options["once"],
+            raw=options["raw"],
+            asked_to_end=asked_to_end,
+        )
     for line in report_lines(stage):
         note(line.removeprefix("mcpsniff: "))
     return None

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,20 +82,28 @@ def test_it_says_where_it_serves_and_at_the_end_what_came_of_it(tmp_path: Path) 
     assert json.loads(report.read_bytes())["missed"] == 1
 
 
-@pytest.mark.parametrize("way", ["http", "sse"])
+@pytest.mark.parametrize("way", ["http", "sse", "http without an end"])
 def test_with_once_it_ends_when_the_first_client_has_left(way: str) -> None:
     sample = FOLDER / ("weather-sse.mcpcap" if way == "sse" else "weather.mcpcap")
-    with Serving(str(sample), "--serve", way, "--once") as serving:
+    patience = "1.5" if "without" in way else "60"
+    with Serving(str(sample), "--serve", way.split(maxsplit=1)[0], "--once", "--timeout", patience) as serving:
         looking = socket.create_connection(("127.0.0.1", serving.port))
         looking.close()  # whoever only looks whether somebody listens is no client
         connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=PATIENCE)
+        began = time.monotonic()
         if way == "sse":
             connection.request("GET", serving.path, headers={"Accept": "text/event-stream"})
             assert connection.getresponse().status == 200
         else:
-            assert serving.post(connection, INITIALIZE).status == 200
+            opened = serving.post(connection, INITIALIZE)
+            assert (opened.status, bool(opened.read())) == (200, True)
+        if way == "http":
+            session = {"Mcp-Session-Id": opened.headers["Mcp-Session-Id"] or ""}
+            connection.request("DELETE", serving.path, headers=session)
+            assert connection.getresponse().status == 200
         connection.close()
         assert serving.end(None) == 0
+        assert time.monotonic() - began > (1.4 if "without" in way else 0.9)
 
 
 def test_an_address_where_nobody_can_listen_and_a_wrong_one_are_errors_of_one_line() -> None:
@@ -102,16 +111,17 @@ def test_an_address_where_nobody_can_listen_and_a_wrong_one_are_errors_of_one_li
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = run("replay", weather, "--serve", "sse", "--listen", str(port))
-    assert ran.status == 3
-    assert ran.err.count("\n") == 1
-    assert f"cannot listen on 127.0.0.1 port {port}" in ran.err
-    for wrong in ("99999999", "nonsense", ""):
+    assert (ran.status, ran.err.count("\n")) == (2, 1)
+    assert f"cannot listen at 127.0.0.1:{port}: the port is in use" in ran.err
+    assert "--listen chooses another one" in ran.err
+    for wrong in ("99999", "99999999", "nonsense", ""):
         ran = run("replay", weather, "--serve", "http", "--listen", wrong)
-        assert (ran.status, "Traceback" in ran.err) == (2, False), wrong
+        assert (ran.status, ran.err.count("\n")) == (2, 1), wrong
 
 
-def test_who_listens_to_other_machines_is_told_and_answers_under_any_name() -> None:
-    with Serving(str(FOLDER / "weather.mcpcap"), "--serve", "http", "--listen", "0.0.0.0:0") as serving:
+@pytest.mark.parametrize("host", ["0.0.0.0", "*"])
+def test_who_listens_to_other_machines_is_told_and_answers_under_any_name(host: str) -> None:
+    with Serving(str(FOLDER / "weather.mcpcap"), "--serve", "http", "--listen", f"{host}:0") as serving:
         connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=PATIENCE)
         opened = serving.post(connection, INITIALIZE, Host="replay.example:80")
         assert opened.status == 200

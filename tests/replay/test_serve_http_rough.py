@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcpsniff.replay.serve.report import report_lines
 from mcpsniff.replay.serve.web.log import AHEAD_BYTES, Block, EventIds, StreamLog
 from tests.replay.serving import INITIALIZE, Answer, Client, over_http
 from tests.replay.staging import answer, call, note, request
@@ -240,10 +241,53 @@ def test_a_second_reader_takes_over_and_the_first_gets_nothing_any_more() -> Non
     over_http(TWO_CALLS, act)
 
 
-def test_a_bug_of_ours_is_a_500_for_the_client_and_ends_the_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_ours_is_a_500_for_the_client_and_told_once_and_the_others_are_served_on(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     async def act(client: Client) -> None:
-        monkeypatch.setattr(client.server.house.clients, "state", 1 / 2)
-        assert (await client.post(INITIALIZE)).status == 500
+        with monkeypatch.context() as broken:
+            broken.setattr(client.server.house.clients, "state", 1 / 2)
+            for _ in range(2):
+                assert (await client.post(INITIALIZE)).status == 500
+        await client.open()
+        assert (await client.post(call(1))).status == 200
 
     with pytest.raises(TypeError):
         over_http(TWO_CALLS, act)
+    assert capfd.readouterr().err.count("this is a bug in mcpsniff, please report it: TypeError") == 1
+
+
+def test_a_body_that_cannot_be_read_is_refused_and_harms_nobody() -> None:
+    async def act(client: Client) -> None:
+        for coding in ("br", "gzip", "deflate", "zstd"):
+            for path in ("", "/sse", "/elsewhere"):
+                refused = await client.post(b"{junk}", path, Content_Encoding=coding)
+                assert refused.status in ((400, 404) if path else (400, 415)), (coding, path)  # 400: said by aiohttp
+        torn = await client.ask("POST", "", Transfer_Encoding="chunked", Content_Type="application/json")
+        torn.writer.write(b"zz\r\n{}\r\n")
+        assert (await torn.head()).status == 400
+        await client.open()
+        assert (await client.post(call(1))).status == 200
+
+    over_http(TWO_CALLS, act)
+
+
+def test_a_path_at_which_nothing_is_served_is_answered_with_those_at_which_something_is() -> None:
+    async def act(client: Client) -> None:
+        for path in ("/sse", "/nope", "/.well-known/oauth-protected-resource"):
+            refused = await client.request("GET", path)
+            assert refused.status == 404
+            assert f"it is served at {client.server.origin}/mcp" in (await refused.json())["error"]["message"]
+
+    stage = over_http(TWO_CALLS, act)
+    assert stage.tally.elsewhere == 2
+    assert "mcpsniff:   2 HTTP requests to paths at which nothing is served" in report_lines(stage)
+
+
+def test_an_empty_batch_is_no_request() -> None:
+    async def act(client: Client) -> None:
+        await client.open()
+        refused = await client.post(b"[]")
+        assert (refused.status, (await refused.json())["error"]["code"]) == (400, -32600)
+
+    over_http(TWO_CALLS, act)

@@ -41,6 +41,7 @@ def report(stage: Stage) -> dict[str, Any]:
         "cancelled_only_now": tally.stopped,
         "made_up": tally.made_up,
         "notifications_not_recorded": tally.unheard,
+        "elsewhere": tally.elsewhere,
         "lacks": [{"text": lack.text, "n": lack.n} for lack in stage.script.lacks],
     }
 
@@ -85,6 +86,7 @@ def report_lines(stage: Stage) -> list[str]:
     for number, noun, what in (
         (told["answers"]["stray"], "answer", "of the client to nothing that it was asked"),
         (told["cancelled_only_now"], "request", "cancelled by the client, but not in the recording"),
+        (told["elsewhere"], "HTTP request", "to paths at which nothing is served"),
     ):
         if number:
             lines.append(f"  {count(number, noun)} {what}")

@@ -41,6 +41,8 @@ class Tally:
     """Answers of clients to nothing that was asked."""
     uncancelled: list[Message] = field(default_factory=list)
     """The recorded requests that were cancelled in the recording, and not now."""
+    elsewhere: int = 0
+    """HTTP requests to paths at which nothing is served."""
     stopped: int = 0
     """Requests that the client cancelled now, and not in the recording."""
 

@@ -77,11 +77,17 @@ class Clients:
         """True if it was asked what the server speaks, and the server said something to it."""
         self.served = 0
         """How many there have been."""
+        self._left = 0
 
     @property
     def ids(self) -> EventIds:
         """The event ids of all their streams."""
         return self._writer.ids
+
+    @property
+    def have_left(self) -> bool:
+        """True if somebody has ended a session, and no other session goes on."""
+        return self._left > 0 and not self._sessions
 
     def state(self, session: str | None) -> str:
         """What a session id is: NONE, KNOWN, ENDED or UNKNOWN."""
@@ -131,6 +137,7 @@ class Clients:
             self._ended[client.session] = None
             while len(self._ended) > MOST_CLIENTS:
                 self._ended.popitem(last=False)
+        self._left += 1
         client.end()
 
     def end_all(self) -> None:

@@ -13,6 +13,10 @@ from mcpsniff.replay.serve.web.route import MCP, NONE, STREAMABLE
 from mcpsniff.replay.serve.web.unspoken import is_own_stream
 
 ALLOWED: Final = "GET, POST, DELETE"
+MOST_PATHS: Final = 4
+"""Of the paths at which it is served so many are named."""
+_WELL_KNOWN: Final = "/.well-known/"
+"""Where clients look without being told to (RFC 8615)."""
 
 
 async def other(exchange: Exchange, client: Client | None) -> aio.StreamResponse:
@@ -36,7 +40,10 @@ def nothing_recorded(exchange: Exchange, *, is_endpoint: bool) -> aio.Response:
         return _preflight(request)
     if is_endpoint:
         return exchange.refuse(405, f"Method Not Allowed: {request.method}", Allow=ALLOWED)
-    return exchange.refuse(404, "Not Found: there is nothing like this in the capture")
+    if not request.path.startswith(_WELL_KNOWN):
+        exchange.house.stage.tally.elsewhere += 1
+    urls = " and ".join(f"{exchange.origin}{path}" for path in exchange.house.paths[:MOST_PATHS])
+    return exchange.refuse(404, f"Not Found: there is nothing like this in the capture; it is served at {urls}")
 
 
 def _preflight(request: aio.Request) -> aio.Response:

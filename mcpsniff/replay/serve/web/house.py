@@ -49,6 +49,13 @@ class House:
         self.clients = Clients(stage, self.writer, self.unspoken.next_stream)
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    @property
+    def paths(self) -> list[str]:
+        """Where clients find it: the usual path, and those that were recorded."""
+        usual = "/sse" if self.over_sse else "/mcp"
+        recorded = self.recorded.stream_paths if self.over_sse else self.recorded.mcp_paths
+        return [usual, *sorted(recorded - {usual})]
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Let something go on by itself."""
         task = asyncio.get_running_loop().create_task(work)
@@ -65,7 +72,7 @@ class House:
     def _done(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.stage.bug = self.stage.bug or error
+            self.stage.fail(error)
 
 
 class Exchange:
@@ -145,13 +152,13 @@ class Exchange:
                 except ConnectionError:
                     return
 
-    def refuse(self, status: int, text: str, **headers: str) -> aio.Response:
+    def refuse(self, status: int, text: str, *, code: int = REFUSED, **headers: str) -> aio.Response:
         """Our own refusal, as a JSON-RPC error without an id, which MCP allows with each status that refuses."""
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         more |= dict(self._cors(Head(status, None, [])))
         if self.request.method == "HEAD":
             return aio.Response(status=status, headers=more)
-        said = error(None, REFUSED, text)
+        said = error(None, code, text)
         return aio.Response(status=status, body=said, headers={"Content-Type": "application/json", **more})
 
     def break_off(self) -> aio.Response:

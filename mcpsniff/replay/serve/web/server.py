@@ -8,19 +8,21 @@ It is served at ``/mcp`` or ``/sse``, and at the path that was recorded.
 
 import asyncio
 import logging
-import signal
 import time
+from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web as aio
 
 from mcpsniff.capture.labels import shown
-from mcpsniff.errors import McpsniffError
+from mcpsniff.errors import UsageError
 from mcpsniff.protocol.jsonrpc import classify
-from mcpsniff.protocol.message import INVALID, Message
+from mcpsniff.protocol.message import BATCH, INVALID, Message
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.address import authority, is_loopback, parse_listen
 from mcpsniff.proxy.say import say
+from mcpsniff.replay.serve.ends import ENDS
+from mcpsniff.replay.serve.made_up import INVALID_REQUEST
 from mcpsniff.replay.serve.stage import Stage
 from mcpsniff.replay.serve.web import get as http_get
 from mcpsniff.replay.serve.web import post as http_post
@@ -39,6 +41,7 @@ from mcpsniff.replay.serve.web.route import (
 )
 from mcpsniff.replay.serve.web.sse import Legacy
 from mcpsniff.replay.serve.web.streams import count_noise
+from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.units import count
 from mcpsniff.wire.frames import INVALID_UTF8, Frame
 from mcpsniff.wire.ndjson import is_utf8
@@ -48,33 +51,44 @@ LARGEST_BODY: Final = 256 * 1024 * 1024
 LAST_SECONDS: Final = 0.5
 """What clients have to read what is on its way when the replay ends."""
 GONE_SECONDS: Final = 1.0
-"""A client without a connection for so long has left."""
+"""Clients that have ended their sessions, and have had no connection for so long, have left."""
 BACKLOG: Final = 512
+_ALL_ADDRESSES: Final = {"*": "0.0.0.0"}  # noqa: S104 - who writes it wants it
+_REACHED_AT: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - said, not listened at
 
-_ENDS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-
-async def serve_http(
-    stage: Stage, transport: str, *, listen: str | None = None, once: bool = False, raw: bool = False
+def serve_http(
+    stage: Stage,
+    transport: str,
+    *,
+    listen: str | None = None,
+    once: bool = False,
+    raw: bool = False,
+    asked_to_end: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Serve clients over ``transport`` (``http`` or ``sse``) until a signal asks for the end.
+    """Serve clients over ``transport`` (``http`` or ``sse``) until a signal asks for the end, as one may have already.
 
     ``listen`` is ``[HOST:]PORT``; ``once`` ends it when the first client has left; ``raw`` sends recorded bytes as they
-    were (the script was read with them). What a client needs goes to stderr first. Raises UsageError, and McpsniffError
-    where nobody can listen.
+    were (the script was read with them). What a client needs goes to stderr first. Faults of ours are in ``stage.bug``
+    at the end. Raises UsageError, also where nobody can listen.
     """
     host, port = ("127.0.0.1", 0) if listen is None else parse_listen(listen)
+    host = _ALL_ADDRESSES.get(host, host)
+    asyncio.run(_serve(stage, transport, host, port, once=once, raw=raw, asked_to_end=asked_to_end))
+
+
+async def _serve(
+    stage: Stage, transport: str, host: str, port: int, *, once: bool, raw: bool, asked_to_end: Callable[[], bool]
+) -> None:
     server = Server(stage, over_sse=transport == "sse", raw=raw, is_local=is_loopback(host))
     await server.start(host, port)
     server.tell()
     try:
-        await server.until_over(once=once)
+        await server.until_over(once=once, asked_to_end=asked_to_end)
     finally:
         await server.stop()
     if dropped := server.house.writer.ids.dropped:
         say(f"{count(dropped, 'event')} were dropped: nobody opened the stream on which they waited")
-    if stage.bug is not None:
-        raise stage.bug
 
 
 class Server:
@@ -84,6 +98,7 @@ class Server:
         """``is_local`` says that only this machine is served, so that a request that names another host is refused."""
         self.house = House(stage, over_sse=over_sse, raw=raw)
         self._legacy = Legacy(self.house)
+        stage.on_bug = self._say_bug
         self._is_local = is_local
         self._reader = JsonReader()
         logger = logging.getLogger("mcpsniff.replay.http")
@@ -106,34 +121,35 @@ class Server:
     # -- from start to end -----------------------------------------------------------------------------------------
 
     async def start(self, host: str, port: int) -> None:
-        """Listen. Raises McpsniffError."""
+        """Listen. Raises UsageError."""
         await self._runner.setup()
         try:
             await aio.TCPSite(self._runner, host, port, backlog=BACKLOG, reuse_address=True).start()
         except OSError as error:
+            from mcpsniff.proxy.portowner import cannot_listen
+
             await self._runner.cleanup()
-            reason = error.strerror or str(error)
-            raise McpsniffError(f"cannot listen on {shown(host)} port {port}: {reason}") from None
-        name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - said, not listened at
-        self.origin = f"http://{authority(name, self._runner.addresses[0][1])}"
+            raise UsageError(cannot_listen(host, port, error)) from None
+        self.origin = f"http://{authority(_REACHED_AT.get(host, host), self._runner.addresses[0][1])}"
 
     def tell(self) -> None:
         """Say where clients find it, and what HTTP leaves out."""
-        path = "/sse" if self.house.over_sse else "/mcp"
+        path, *others = self.house.paths
         say(f"serving the capture at {self.origin}{path}")
-        paths = self.house.recorded.stream_paths if self.house.over_sse else self.house.recorded.mcp_paths
-        for other in sorted(paths - {path}):
+        for other in others:
             say(f"and at {self.origin}{shown(other)}, as recorded")
         if not self._is_local:
             say("warning: whoever reaches this machine is told what is in the capture")
         if noise := count_noise(self.house.stage.matcher.talks):
             say(f"{count(noise, 'line')} of the server's stdout that are no messages are left out: HTTP carries none")
 
-    async def until_over(self, *, once: bool) -> None:
-        """Return when a signal asks for the end, or (``once``) when the first client has left."""
+    async def until_over(self, *, once: bool, asked_to_end: Callable[[], bool] = lambda: False) -> None:
+        """Return when a signal asks for the end (``asked_to_end``: one has), or, ``once``, when a client has left."""
         loop = asyncio.get_running_loop()
-        for number in _ENDS:
+        for number in ENDS:
             loop.add_signal_handler(number, self._over.set)
+        if asked_to_end():
+            return
         if once:
             self.house.spawn(self._watch())
         await self._over.wait()
@@ -144,17 +160,27 @@ class Server:
         await self._runner.cleanup()
 
     async def _watch(self) -> None:
-        """Set the end when clients were there and none has been connected for a while."""
+        """Set the end when clients were there and have left.
+
+        Who has a session, or was given none that could be ended, may come again: for as long as a client is waited for.
+        """
         last = time.monotonic()
+        clients = self.house.clients
         while True:
             await asyncio.sleep(0.1)
             server = self._runner.server
             is_there = server is not None and bool(server.connections)
-            if is_there or not self.house.clients.served:
+            patience = GONE_SECONDS if clients.have_left else self.house.stage.timeout
+            if is_there or not clients.served:
                 last = time.monotonic()
-            elif time.monotonic() - last > GONE_SECONDS:
+            elif time.monotonic() - last > patience:
                 self._over.set()
                 return
+
+    def _say_bug(self) -> None:
+        bug = self.house.stage.bug
+        what = visible(f"{type(bug).__name__}: {bug}")[:500]
+        say(f"this is a bug in mcpsniff, please report it: {what} (one client is affected; serving goes on)")
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -165,9 +191,8 @@ class Server:
             return self._keep_out(exchange) or await self._answer(exchange)
         except (aio.HTTPException, ConnectionError):
             raise
-        except Exception as error:  # noqa: BLE001 - it is raised when all clients have been told
-            self.house.stage.bug = self.house.stage.bug or error
-            self._over.set()
+        except Exception as error:  # noqa: BLE001 - told on stderr, and raised when all clients have left
+            self.house.stage.fail(error)
             return aio.Response(status=500, text="mcpsniff: this is a bug; see its standard error")
 
     def _keep_out(self, exchange: Exchange) -> aio.Response | None:
@@ -181,13 +206,19 @@ class Server:
 
     async def _answer(self, exchange: Exchange) -> aio.StreamResponse:
         request = exchange.request
-        if request.method == "POST":
-            place = self.house.unspoken.place(request.path)
+        place = self.house.unspoken.place(request.path)
+        is_legacy = place in (STREAM, ENDPOINT) or self._legacy.client_of(request) is not None
+        if request.method == "POST" and (place == MCP or is_legacy):
+            try:
+                body = await request.read()
+            except aio.RequestPayloadError:
+                return _unreadable(exchange)
+            messages = self._messages(body)
+            if all(message.kind == BATCH for message in messages):
+                return exchange.refuse(400, "the batch is empty", code=INVALID_REQUEST)
             if place == MCP:
-                return await self._post(exchange, self._messages(await request.read()))
-            if place in (STREAM, ENDPOINT) or self._legacy.client_of(request) is not None:
-                messages = self._messages(await request.read())
-                return await self._legacy.post(exchange, messages, exchange.route)
+                return await self._post(exchange, messages)
+            return await self._legacy.post(exchange, messages, exchange.route)
         if self.house.over_sse:
             return await self._legacy.other(exchange)
         client = self._client(exchange, None)
@@ -234,3 +265,11 @@ class Server:
     def _messages(self, body: bytes) -> list[Message]:
         flaws = () if is_utf8(body, cut=False) else (INVALID_UTF8,)
         return classify(Frame(0, "c2s", "body", (), 0, 0, body, len(body), flaws), self._reader)
+
+
+def _unreadable(exchange: Exchange) -> aio.Response:
+    """Refuse a body whose coding or framing is not what its headers say (RFC 9110 section 15.5.16 for the coding)."""
+    coding = exchange.request.headers.get("content-encoding")
+    if coding is None:
+        return exchange.refuse(400, "Bad Request: the body cannot be read")
+    return exchange.refuse(415, f"Unsupported Media Type: no body of content coding {shown(coding)[:50]} can be read")

@@ -88,7 +88,7 @@ class Legacy:
             return await stream(exchange, client, endpoint)
         finally:
             del self._sessions[name]
-            client.end()
+            self._house.clients.end(client)
 
 
 def endpoint_of(web: Web | None, name: str, origin: str) -> str:
