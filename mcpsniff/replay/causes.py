@@ -7,8 +7,9 @@ The rules, the first that says something wins:
 2. in 2026-07-28 a notification with a subscription id belongs to the ``subscriptions/listen`` of that id;
 3. over HTTP what comes on the stream of a POST belongs to what that POST carried (MCP transports, Streamable HTTP);
 4. a cancel belongs to the scene of the request it ends;
-5. an error that names no request belongs to the latest message of the client, which it refuses;
-6. else to the only request that is open, or to the client's latest message. A request for roots after the client said
+5. an element of a batch that names nothing belongs to what another element of it names;
+6. an error that names no request belongs to the latest message of the client, which it refuses;
+7. else to the only request that is open, or to the client's latest message. A request for roots after the client said
    that it is ready, or that its roots have changed, belongs to that.
 
 What a server says on pipes after the client has closed them, and that answers nothing, is its farewell.
@@ -17,9 +18,9 @@ What a server says on pipes after the client has closed them, and that answers n
 from typing import Final
 
 from mcpsniff.protocol.exchange import Exchange, token_key
-from mcpsniff.protocol.message import ERROR, INVALID, REQUEST, Message
+from mcpsniff.protocol.message import BATCH, ERROR, INVALID, REQUEST, Message
 from mcpsniff.protocol.revisions import META_PREFIX
-from mcpsniff.replay.script import ENDLESS, Line, Scene, Talk, is_answer, is_cancel, is_progress
+from mcpsniff.replay.script import ENDLESS, Batch, Line, Scene, Talk, is_answering, is_cancel, is_progress
 
 SUBSCRIPTION_KEY: Final = META_PREFIX + "subscriptionId"
 
@@ -39,11 +40,19 @@ class Causes:
         """By its number: each request of the client that has no answer yet."""
         self._of_http: dict[int, Scene] = {}
         """By HTTP exchange: the first request that it carried, or else its first message."""
+        self._batch: Batch | None = None
+        self._named: Scene | None = None
+        """The scene that an element of the batch names."""
         self._has_left = False
 
     def leave(self) -> None:
         """The client has closed the server's input."""
         self._has_left = True
+
+    def batch(self, message: Message, elements: list[Message]) -> None:
+        """A batch of the server; its elements are to be placed next."""
+        self._batch = Batch(message)
+        self._named = next((scene for one in elements if (scene := self._by_link(one.link, one)) is not None), None)
 
     def message(self, message: Message) -> Line | None:
         """Place a message; return its line, None if it is a cue."""
@@ -57,11 +66,14 @@ class Causes:
             scene = self._of_server(message)
         if message.kind == REQUEST:
             self._of_request[message.n] = scene
-        if message.link is not None and (is_answer(message) or is_cancel(message)):
+        if message.link is not None and (is_answering(message) or is_cancel(message)):
             self._open.pop(message.link.request, None)
         line = Line(message.n, message.t, message=message, frame=message.frame)
         if scene.method in ENDLESS and message.direction == "s2c":
             line.after = self._led_to(scene)
+        if message.direction == "s2c" and self._batch is not None and message.batch == self._batch.message.n:
+            line.batch = self._batch
+            line.batch.lines.append((scene, line))
         return add(scene, line)
 
     def of_http(self, number: int) -> Scene | None:
@@ -87,7 +99,7 @@ class Causes:
     def _of_client(self, message: Message) -> Scene | None:
         """The scene that a message of the client goes on with; None if it begins one."""
         link = message.link
-        if is_answer(message):
+        if is_answering(message):
             asked = None if link is None or link.direction != "s2c" else self._of_request.get(link.request)
             return asked if asked is not None else self.last
         if link is not None and (is_cancel(message) or is_progress(message)):
@@ -122,7 +134,9 @@ class Causes:
                 if message.http.method == "POST" or message.http.resumed
                 else None
             )
-        if found is None and message.kind in (ERROR, INVALID):
+        if found is None and self._batch is not None and message.batch == self._batch.message.n:
+            found = self._named
+        if found is None and message.kind in (ERROR, INVALID, BATCH):
             found = self.current()
         return found if found is not None else self._by_time(message)
 
@@ -130,7 +144,7 @@ class Causes:
         other_type = message.fact("id-type-differs")
         if other_type is not None and other_type.n is not None:
             return self._of_request.get(other_type.n)
-        if link is None or not (is_answer(message) or is_progress(message) or is_cancel(message)):
+        if link is None or not (is_answering(message) or is_progress(message) or is_cancel(message)):
             return None
         return self._of_request.get(link.request)
 

@@ -12,7 +12,7 @@ from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.talk import MODERN
 from mcpsniff.replay.causes import Causes, add
 from mcpsniff.replay.lacks import find_lacks
-from mcpsniff.replay.script import PIPE, Line, Piece, Scene, Script, Talk, Web
+from mcpsniff.replay.script import PIPE, Line, Piece, Scene, Script, Talk, Web, is_empty_batch
 from mcpsniff.transcript.session import Source
 from mcpsniff.wire.frames import EMPTY_LINE, Frame
 
@@ -67,6 +67,8 @@ class _Reader:
         self._items: list[Message | Frame | Stderr | Close | Http] = []
         self._spoken: set[int] = set()
         """The frames that have messages, by number."""
+        self._batches: dict[int, tuple[Message, list[Message]]] = {}
+        """The batches by number, with their elements."""
         self._talks: dict[tuple[str, object], Causes] = {}
         self._webs: dict[int, Web] = {}
         self._has_left = False
@@ -76,8 +78,12 @@ class _Reader:
         for event in events:
             if isinstance(event, Message):
                 self._spoken.add(event.frame.n)
-                if event.kind != BATCH and event.fact("redelivered") is None:
+                if event.kind == BATCH and not is_empty_batch(event):
+                    self._batches[event.n] = (event, [])
+                elif event.fact("redelivered") is None:
                     self._items.append(event)
+                    if event.batch is not None and event.batch in self._batches:
+                        self._batches[event.batch][1].append(event)
             elif isinstance(event, Frame | Stderr | Close):
                 self._items.append(event)
             elif isinstance(event, Http):
@@ -107,6 +113,10 @@ class _Reader:
 
     def _message(self, message: Message) -> None:
         causes = self._causes(message)
+        if message.batch is not None and message.direction == "s2c":
+            whole, elements = self._batches.get(message.batch, (None, []))
+            if whole is not None and elements[0] is message:
+                causes.batch(whole, elements)
         line = causes.message(message)
         web = None if message.http is None else self._webs.get(message.http.number)
         if web is None:
@@ -116,7 +126,7 @@ class _Reader:
             causes.last.web = web
             web.scenes.append(causes.last)
         elif line is not None and message.direction == "s2c":
-            web.lines.append(Line(line.n, line.t, message=message, frame=message.frame))
+            web.lines.append(Line(line.n, line.t, message=message, frame=message.frame, batch=line.batch))
 
     def _causes(self, message: Message) -> Causes:
         """The talk that a message belongs to."""

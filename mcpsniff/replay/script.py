@@ -17,7 +17,7 @@ from mcpsniff.capture.records import Header
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.exchange import CANCELLED, OPEN, Exchange
 from mcpsniff.protocol.http import Body, HttpExchange
-from mcpsniff.protocol.message import ERROR, NOTIFICATION, REQUEST, RESPONSE, Message
+from mcpsniff.protocol.message import BATCH, ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.protocol.revisions import is_modern
 from mcpsniff.protocol.talk import BARE, LEGACY, MODERN, SESSION
 from mcpsniff.wire.frames import Frame, Span
@@ -55,11 +55,28 @@ class Line:
     """The end of the server's process, where it came before the client had left."""
     after: "Scene | None" = None
     """In a subscription: the scene that the client had cued last when this was said, and that may have led to it."""
+    batch: "Batch | None" = None
+    """The batch of which its message is an element; ``frame`` is that of the whole batch."""
 
     @property
     def is_of_client(self) -> bool:
         """True for what the client said: to a player of the server a line to wait for."""
         return self.message is not None and self.message.direction == "c2s"
+
+    @property
+    def lasted_us(self) -> int:
+        """Microseconds from its first byte to its last, by which ``t`` and ``gap_us`` go."""
+        return 0 if self.frame is None or self.text is not None else max(0, self.t - self.frame.t_first)
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """What the server said at once, in one JSON array."""
+
+    message: Message
+    """The array; its ``raw`` has the elements with what stands between them."""
+    lines: list[tuple["Scene", Line]] = field(default_factory=list)
+    """Its elements in order, each with the scene that it belongs to: those of one batch may answer several requests."""
 
 
 @dataclass(slots=True, eq=False)
@@ -253,6 +270,19 @@ class Script:
 def is_answer(message: Message) -> bool:
     """True for a response or an error."""
     return message.kind in (RESPONSE, ERROR)
+
+
+def is_answering(message: Message) -> bool:
+    """True for an answer, and for what is none but ended a request: with result and error together, or with neither."""
+    if is_answer(message):
+        return True
+    named = message.link is not None or message.fact("id-type-differs") is not None
+    return message.kind == INVALID and named
+
+
+def is_empty_batch(message: Message) -> bool:
+    """True for an array without elements."""
+    return message.kind == BATCH and not message.body
 
 
 def is_cancel(message: Message) -> bool:

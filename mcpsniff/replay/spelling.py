@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mcpsniff.protocol.message import ERROR, NOTIFICATION, REQUEST, RESPONSE, Message
+from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.revisions import META_PREFIX
 
@@ -70,7 +70,7 @@ def respelt(raw: bytes, tokens: Mapping[Path, str]) -> bytes:
 
 def paths_of(message: Message) -> tuple[Path, ...]:
     """The places in a message that differ from one run to the next: its id, tokens, the id it cancels."""
-    if message.kind in (RESPONSE, ERROR):
+    if message.kind in (RESPONSE, ERROR, INVALID):
         return (ID, SUBSCRIPTION_RESULT) if message.meta else (ID,)
     paths: tuple[Path, ...] = (ID, OFFERED_TOKEN) if message.kind == REQUEST else ()
     if message.kind == NOTIFICATION and message.method == "notifications/progress":

@@ -104,6 +104,35 @@ def test_it_ends_as_the_recorded_server_did(capture: Path, status: int) -> None:
     assert ran.err.splitlines()[:2] == ["why", "mcpsniff: served 1 request: 1 of the 2 recorded, nothing missed"]
 
 
+ODD_BATCHES = (
+    "@open 2025-06-18\n"
+    f"C> {json.dumps(call(1, 'one'))}\n"
+    """S> [ {"jsonrpc":"2.0","id":1,"result":{"x":1.0}} ,{"jsonrpc":"2.0","method":"notifications/x"}, 7 ]\n"""
+    f"C> {json.dumps(call(2, 'two'))}\nC> {json.dumps(call(3, 'three'))}\n"
+    """S> [{"jsonrpc":"2.0","id":3,"result":{}} , {"jsonrpc":"2.0","id":2,"result":{}}]\n"""
+    "C> []\nS> []\n"
+)
+
+
+@pytest.mark.parametrize("capture", [ODD_BATCHES], indirect=True)
+def test_a_batch_of_the_server_comes_as_it_was_whoever_asked(capture: Path) -> None:
+    with Live(capture) as live:
+        live.send(call("é", "one"))
+        whole = (
+            '[ {"jsonrpc":"2.0","id":"\\u00e9","result":{"x":1.0}} ,{"jsonrpc":"2.0","method":"notifications/x"}, 7 ]'
+        )
+        assert live.line() == whole.encode() + b"\n"
+        live.send(call(8, "two"), call(9, "three"))
+        answers = b'[{"jsonrpc":"2.0","id":9,"result":{}} , {"jsonrpc":"2.0","id":8,"result":{}}]\n'
+        assert live.line() == answers
+        live.send(call(10, "three"))
+        assert live.line() == b'[{"jsonrpc":"2.0","id":10,"result":{}}]\n'
+        live.send([])
+        assert live.line() == b"[]\n"
+        live.close()
+        assert live.end().status == 0
+
+
 PIECES = (
     f"{OPEN}C> {json.dumps(call(1))}\n"
     'S| b\'{"jsonrpc":"2.0","id":1,"result":{"x":"caf\\xc3\'\n+ 3s\nS| b\'\\xa9"}}\\n\'\n'
@@ -137,7 +166,12 @@ def test_a_batch_is_answered_by_a_batch(capture: Path) -> None:
     assert (empty["id"], empty["error"]["code"]) == (None, -32600)
 
 
-@pytest.mark.parametrize("capture", [BATCHES.replace("2025-03-26", "2025-06-18")], indirect=True)
+APART = "@open 2025-06-18\n" + "".join(
+    f"C> {json.dumps(call(n, name))}\nS> {json.dumps(answer(n, **{name: 1}))}\n" for n, name in ((1, "a"), (2, "b"))
+)
+
+
+@pytest.mark.parametrize("capture", [APART], indirect=True)
 def test_without_batches_in_the_protocol_each_answer_is_a_message(capture: Path) -> None:
     came = said(serve(capture, stdin=lines([call(11, "b"), call(12, "a")])))
     assert came == [answer(11, b=1), answer(12, a=1)]

@@ -267,6 +267,57 @@ def test_wrong_ids_stay_wrong_in_their_way() -> None:
     on_stage(script, act)
 
 
+@pytest.mark.parametrize("answered", ['"result":{},"error":null', '"result":null,"error":{"code":1}', '"x":1'])
+def test_an_answer_that_is_none_ends_the_request_under_the_clients_id(answered: str) -> None:
+    script = OPEN + f"C> {json.dumps(call(1))}\n" + 'S> {"jsonrpc":"2.0","id":1,' + answered + "}\nC> EOF\nS> EXIT 0\n"
+
+    async def act(client: Client) -> None:
+        client.hear(call("x"))
+        await asyncio.sleep(1)
+        assert client.raw == [('{"jsonrpc":"2.0","id":"x",' + answered + "}").encode()]
+        assert client.out[0].is_answer
+
+    on_stage(script, act)
+
+
+def test_an_answer_of_the_client_that_is_none_is_taken_for_one() -> None:
+    nothing = '{"jsonrpc":"2.0","id":7,"result":{},"error":null}'
+    script = OPEN + f"C> {json.dumps(call(1))}\n" + 'S> {"jsonrpc":"2.0","id":7,"method":"roots/list"}\n'
+    script += f"C> {nothing}\nS> {json.dumps(answer(1))}\n"
+
+    async def act(client: Client) -> None:
+        assert [one.get("method") for one in await client.say(call(5))] == ["roots/list"]
+        assert await client.say(nothing) == [answer(5)]
+
+    assert on_stage(script, act).tally.answers_same == 1
+
+
+PIECEMEAL = (
+    OPEN
+    + f"C> {json.dumps(call(1))}\n+ 99ms\n"
+    + """S| b'{"jsonrpc":"2.0",'\n+ 299ms\nS| b'"id":1,"result":{}}'\n+ 99ms\nS| b'\\n'\n"""
+)
+
+
+@pytest.mark.parametrize(("timing", "factor"), [("original", 1.0), ("x2", 0.5), ("none", 0.0)], ids=str)
+def test_pieces_are_due_at_their_own_moments_if_a_shell_sends_them_apart(timing: str, factor: float) -> None:
+    script = script_of(PIECEMEAL, with_bytes=True)
+
+    async def act(client: Client) -> None:
+        client.stage.in_pieces = True
+        client.hear(call(5))
+        await asyncio.sleep(9)
+        (out,) = client.out
+        assert out.line is not None
+        assert out.line.frame is not None
+        moments = [client.stage.moment(out, piece.t) for piece in script.pieces(out.line.frame.spans)]
+        wanted = [factor * one for one in (0.1, 0.4, 0.5)] if factor else [None] * 3
+        assert moments == (pytest.approx(wanted, abs=0.002) if factor else wanted)
+        assert client.times == pytest.approx([factor * 0.1], abs=0.002)
+
+    on_stage(script, act, timing=timing)
+
+
 def test_silence_stays_silence_and_what_the_capture_lacks_is_said() -> None:
     silent = OPEN + f"C> {json.dumps(call(1))}\nC> EOF\nS> EXIT 0\n"
     assert told(silent, [call(5)]) == []

@@ -7,7 +7,7 @@ from mcpsniff.protocol.exchange import token_key
 from mcpsniff.protocol.message import IdKey, Message
 from mcpsniff.replay import spelling
 from mcpsniff.replay.causes import SUBSCRIPTION_KEY
-from mcpsniff.replay.script import Scene, Talk, is_answer, is_cancel, is_progress
+from mcpsniff.replay.script import Scene, Talk, is_answering, is_cancel, is_progress
 from mcpsniff.replay.spelling import Path
 
 LISTEN: Final = "subscriptions/listen"
@@ -69,7 +69,7 @@ class LiveIds:
         JSON tokens. A request of the server itself is to be sent by `ask`.
         """
         found: dict[Path, str] = {}
-        if is_answer(message):
+        if is_answering(message):
             found = self._answer(message, scene, live)
         elif is_progress(message) and message.link is not None:
             token = _offered(self._live(message.link.request, scene, live))

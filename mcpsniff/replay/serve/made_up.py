@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from mcpsniff.protocol.exchange import target_of
-from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.reading import NOT_JSON, is_strict
 from mcpsniff.replay.compare import ABSENT, Difference, compare
 from mcpsniff.replay.match import Miss, Rules, canonical, counted_params
@@ -127,7 +127,9 @@ def refused_answer(scene: Scene, token: str | None) -> bytes:
 
 
 def invalid_answer(message: Message) -> bytes:
-    """The answer to what is no JSON (-32700) or no message of JSON-RPC (-32600)."""
+    """The answer to what is no JSON (-32700), or no message of JSON-RPC, such as an empty batch (-32600; section 6)."""
     if NOT_JSON in message.flaws or not is_strict(message.flaws):
         return error(None, PARSE_ERROR, "this is no JSON that can be read")
+    if message.kind == BATCH:
+        return error(None, INVALID_REQUEST, "the batch is empty")
     return error(message.id, INVALID_REQUEST, "this is not a JSON-RPC message")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.replay import spelling
 from mcpsniff.replay.compare import compare_messages
-from mcpsniff.replay.script import ENDLESS, Line, Scene, is_answer, is_cancel
+from mcpsniff.replay.script import ENDLESS, Line, Scene, is_answer, is_answering, is_cancel
 from mcpsniff.replay.serve import made_up
 from mcpsniff.replay.serve.tally import KEPT, Answer
 
@@ -34,6 +34,19 @@ class Outgoing(NamedTuple):
     """True if it answers the request that cued the scene: nothing more is owed for that."""
     live: Message | None = None
     """The client's message that cued the scene now."""
+    due: float | None = None
+    """Where pieces keep their recorded times (`Stage.in_pieces`): when its last byte is due, by the loop's clock; those
+    before it are due as much earlier as they were, see `Stage.moment`. None: all of it now."""
+    is_batch: bool = False
+    """True if ``data`` is a whole batch, as recorded (``line.batch``): a JSON array, in which ``line`` is one."""
+
+
+def joined(answers: list[Outgoing]) -> Outgoing:
+    """The answers to a batch as one; a batch of answers that was recorded is one already."""
+    if len(answers) == 1 and answers[0].is_batch:
+        return answers[0]
+    texts = [out.data.strip()[1:-1] if out.is_batch else out.data for out in answers]
+    return Outgoing(b"[" + b",".join(texts) + b"]", None, None, is_answer=True)
 
 
 class Port(Protocol):
@@ -134,7 +147,7 @@ class Performance:
 
     async def _play(self) -> None:
         if self.scene is None:
-            await self._say(self._made or _NOTHING, None, is_answer=True)
+            await self.say(self._made or _NOTHING, None, is_answer=True)
             return
         lines = self.scene.lines
         last = max((at for at, line in enumerate(lines) if not line.is_of_client), default=-1)
@@ -163,9 +176,16 @@ class Performance:
         seconds = self.session.stage.tempo.seconds(line.gap_us)
         if seconds:
             self._due += seconds
+        if self._due:
             # A wait may end early by the clock's resolution, never late by more than the loop is busy.
-            while (left := self._base + self._due - self._now()) > 0 and await self._wait(left):
+            due = self._base + self._due - self._lead(line)
+            while (left := due - self._now()) > 0 and await self._wait(left):
                 pass
+
+    def _lead(self, line: Line) -> float:
+        """How long before its end, in seconds, the first piece of a line is due."""
+        stage = self.session.stage
+        return min(stage.tempo.seconds(line.lasted_us), self._due) if stage.in_pieces else 0.0
 
     async def _deliver(self, line: Line) -> None:
         if line.end is not None or line.close is not None:
@@ -173,14 +193,29 @@ class Performance:
         elif line.message is not None:
             await self._speak(line, line.message)
         else:
-            await self._say((line.text or "").encode(errors="surrogateescape"), line)
+            await self.say((line.text or "").encode(errors="surrogateescape"), line)
 
     async def _speak(self, line: Line, message: Message) -> None:
         """Send a recorded message with the live ids in it."""
         assert self.scene is not None
+        data = self._text(line, message)
+        is_linked = message.link is not None and message.link is self.scene.exchange
+        answers = is_linked and is_answering(message) and message.key is not None
+        if line.batch is not None and not self._is_asked_alone(self.scene):
+            await self.session.batches.say(self, line, data, is_answer=answers)
+        elif data is not None:
+            await self.say(data, line, is_answer=answers)
+
+    def _is_asked_alone(self, scene: Scene) -> bool:
+        """True if the request was in a batch when it was recorded, and is not now: its answer is no batch either."""
+        return scene.cue is not None and scene.cue.batch is not None and (self.live is None or self.live.batch is None)
+
+    def _text(self, line: Line, message: Message) -> bytes | None:
+        """The text of a recorded message with the live ids in it; None if it must not be sent."""
+        assert self.scene is not None
         stage = self.session.stage
         if self.scene.is_refused and message.key is None and is_answer(message) and not stage.over_http:
-            return  # the body of a refusal: see _settle
+            return None  # the body of a refusal: see _settle
         if message.kind == REQUEST:
             asked = self._asked[message.n] = self.session.ask(message, self.scene)
             if not self._expects:
@@ -193,16 +228,15 @@ class Performance:
             ids = {number: asked.token for number, asked in self._asked.items() if asked.token is not None}
             found = self.session.ids.tokens(message, self.scene, self.live, ids)
             if found is None:
-                return
+                return None
             tokens = dict(found)
-        data = stage.template(line).fill(tokens) if tokens else message.raw
-        is_linked = message.link is not None and message.link is self.scene.exchange
-        answers = is_linked and is_answer(message) and message.key is not None
-        await self._say(data, line, is_answer=answers)
+        return stage.template(line).fill(tokens) if tokens else message.raw
 
-    async def _say(self, data: bytes, line: Line | None, *, is_answer: bool = False) -> None:
+    async def say(self, data: bytes, line: Line | None, *, is_answer: bool = False, is_batch: bool = False) -> None:
+        """Pass something on to the client. Raises ConnectionError when it has gone."""
         self.is_answered = self.is_answered or is_answer
-        await self.port.send(Outgoing(data, line, self.scene, is_answer, self.live))
+        due = self._base + self._due if self._due and self.session.stage.in_pieces and line is not None else None
+        await self.port.send(Outgoing(data, line, self.scene, is_answer, self.live, due, is_batch))
 
     async def _settle(self) -> None:
         """Answer what the capture has no answer to, and the replay cannot leave open."""
@@ -210,9 +244,9 @@ class Performance:
         if scene is None or live is None or not scene.is_request or self.is_answered:
             return
         if scene.is_cut:
-            await self._say(made_up.cut_answer(scene, live.id), None, is_answer=True)
+            await self.say(made_up.cut_answer(scene, live.id), None, is_answer=True)
         elif scene.is_refused and not self.session.stage.over_http:
-            await self._say(made_up.refused_answer(scene, live.id), None, is_answer=True)
+            await self.say(made_up.refused_answer(scene, live.id), None, is_answer=True)
 
     # -- waiting for the client ------------------------------------------------------------------------------------
 
@@ -226,7 +260,7 @@ class Performance:
         if is_cancel(message):
             if not is_last or not self.is_answered:
                 await self._await_cancel()
-        elif is_answer(message) and message.link is not None:
+        elif is_answering(message) and message.link is not None:
             asked = self._asked.get(message.link.request)
             if asked is not None:
                 await self._await_answer(asked, message)

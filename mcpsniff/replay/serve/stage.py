@@ -16,8 +16,9 @@ from mcpsniff.protocol.reading import Unread
 from mcpsniff.replay import spelling
 from mcpsniff.replay.match import Matcher, Miss
 from mcpsniff.replay.normalise import Rules
-from mcpsniff.replay.script import Line, Scene, Script, is_cancel
+from mcpsniff.replay.script import Line, Scene, Script, is_cancel, is_empty_batch
 from mcpsniff.replay.serve import made_up
+from mcpsniff.replay.serve.batches import Batches
 from mcpsniff.replay.serve.live_ids import LiveIds
 from mcpsniff.replay.serve.performance import Asked, Outgoing, Performance, Port
 from mcpsniff.replay.serve.stand_in import is_probe, stand_in
@@ -62,6 +63,9 @@ class Stage:
         """Which scenes are preferred. Without HTTP the attempts that HTTP refused are passed over."""
         self.bug: BaseException | None = None
         """What went wrong in a performance and is our fault: whoever runs the stage is to raise it at the end."""
+        self.in_pieces = False
+        """Set by a shell that sends what was read in pieces in these pieces: then a line is given to it when its first
+        piece is due, and `Outgoing.due` says when its last one is."""
         self.on_bug: Callable[[], None] | None = None
         """Called when that happens."""
         self._templates: dict[Line, Template] = {}
@@ -73,6 +77,10 @@ class Stage:
             self.bug = error
             if self.on_bug is not None:
                 self.on_bug()
+
+    def moment(self, out: Outgoing, t: int) -> float | None:
+        """When the piece of a line that was read at ``t`` (`Script.pieces`) is due, by the loop's clock; None: now."""
+        return None if out.due is None or out.line is None else out.due - self.tempo.seconds(out.line.t - t)
 
     def session(self) -> "Session":
         """A client has come."""
@@ -106,6 +114,7 @@ class Session:
         """Its way through the recorded conversations. A shell may look a scene up by itself, see `heard`."""
         self.ids = LiveIds()
         self._tasks: set[Performance] = set()
+        self.batches = Batches(self._tasks, stage.timeout)
         self._running: dict[IdKey, Performance] = {}
         """By the id of the live request."""
         self._asked: dict[IdKey, Asked] = {}
@@ -127,22 +136,24 @@ class Session:
 
         A request or a notification cues a scene: the one that the shell has found already, else the one that the walk
         finds (``where`` narrows the choice). A response goes to whoever awaits it. A cancel stops what it names, unless
-        it was recorded, too. The elements of a batch are to be given one by one. To be called in the event loop.
+        it was recorded, too. The elements of a batch are to be given one by one, an empty batch itself. To be called
+        in the event loop.
 
         Returns the performance that the message began, be it only an error for what was never recorded; else None.
         """
-        if message.kind in (RESPONSE, ERROR):
+        if message.kind in (RESPONSE, ERROR) or (message.kind == INVALID and message.key in self._asked):
             self._answered(message)
             return None
+        if is_empty_batch(message):
+            return self._nonsense(message, port)
         if message.kind == BATCH or (is_cancel(message) and scene is None and self._cancelled(message)):
             return None
-        found = scene if scene is not None else self._find(message, where)
+        if scene is None and (message.kind == INVALID or not isinstance(message.body, dict)):
+            return self._nonsense(message, port)
+        found = scene if scene is not None else self.walk.find(message, where or self.stage.where)
         if found is None:
-            if message.kind != INVALID:
-                self.stage.tally.unheard += 1
-                return None
-            self.stage.tally.made_up += 1
-            return self._begin(None, message, port, made_up.invalid_answer(message))
+            self.stage.tally.unheard += 1
+            return None
         if isinstance(found, Miss) or (found.is_cut and found.method == "initialize"):
             return self._missed(found, message, port)
         if message.kind == REQUEST:
@@ -203,15 +214,18 @@ class Session:
 
     # -- what the client says --------------------------------------------------------------------------------------
 
-    def _find(self, message: Message, where: Callable[[Scene], bool] | None) -> Scene | Miss | None:
-        if message.kind == INVALID or not isinstance(message.body, dict):
-            return self._next_invalid(message)
-        return self.walk.find(message, where or self.stage.where)
+    def _nonsense(self, message: Message, port: Port) -> Performance:
+        """The client has said what is no message, or an empty batch: answer as recorded, or as JSON-RPC wants it."""
+        found = self._next_invalid(message)
+        if found is not None:
+            return self._begin(found, message, port, None)
+        self.stage.tally.made_up += 1
+        return self._begin(None, message, port, made_up.invalid_answer(message))
 
     def _next_invalid(self, message: Message) -> Scene | None:
-        """The recorded scene for what is no message: of the same bytes, or else the next one."""
+        """The recorded scene for what is no message: of the same bytes, or else the next one of that kind."""
         talk = self.walk.talk or next(iter(self.stage.matcher.talks), None)
-        scenes = [] if talk is None else [one for one in talk.scenes if one.cue and one.cue.kind == INVALID]
+        scenes = [] if talk is None else [one for one in talk.scenes if one.cue and one.cue.kind == message.kind]
         same = [one for one in scenes if one.cue is not None and one.cue.raw == message.raw]
         fresh = [one for one in (*same, *scenes) if one not in self._invalid]
         found = next(iter(fresh), None) or next(reversed(same), None)

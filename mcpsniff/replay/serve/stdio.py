@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any, Final
 
 from mcpsniff.protocol.events import Close
@@ -16,9 +15,8 @@ from mcpsniff.protocol.jsonrpc import classify
 from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.protocol.revisions import R_2025_03_26
-from mcpsniff.replay.script import PIPE, Line, is_answer
-from mcpsniff.replay.serve import made_up
-from mcpsniff.replay.serve.performance import Outgoing, Performance, Port
+from mcpsniff.replay.script import PIPE, Line, is_answering
+from mcpsniff.replay.serve.performance import Outgoing, Performance, Port, joined
 from mcpsniff.replay.serve.pipes import Sink, read_lines
 from mcpsniff.replay.serve.stage import Stage
 from mcpsniff.transcript.safe import visible
@@ -51,6 +49,7 @@ class _Shell:
         self._close: Close | None = None
         self._out = Sink(STDOUT, self._finish)
         self._err = Sink(STDERR, lambda: None)
+        stage.in_pieces = raw
         self._port = _Pipes(self._out, self._err, self._ended, stage if raw else None)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -122,11 +121,8 @@ class _Shell:
         if not line.strip() or self._over.done():
             return
         first, *elements = live_messages(line, self._reader)
-        if first.kind != BATCH:
+        if first.kind != BATCH or not elements:
             self._session.heard(first, self._port)
-            return
-        if not elements:
-            self._keep(self._answer_nothing())
             return
         if self._revision() != R_2025_03_26:
             for element in elements:
@@ -135,13 +131,6 @@ class _Shell:
         port = _BatchPort(self._port)
         begun = [self._session.heard(element, port) for element in elements]
         self._keep(port.join([one for one in begun if one is not None]))
-
-    async def _answer_nothing(self) -> None:
-        """An empty batch is no request (JSON-RPC 2.0 section 6)."""
-        self._stage.tally.made_up += 1
-        data = made_up.error(None, made_up.INVALID_REQUEST, "the batch is empty")
-        with suppress(ConnectionError):
-            await self._port.send(Outgoing(data, None, None, is_answer=True))
 
     def _revision(self) -> str | None:
         talk = self._session.walk.talk or next(iter(self._stage.matcher.talks), None)
@@ -182,16 +171,20 @@ class _Pipes:
         if self._pieces is None:
             await self._out.write(whole)
         else:
-            await self._write_pieces(whole, line if is_of_pipe else None, self._pieces)
+            await self._write_pieces(whole, out, self._pieces, is_of_pipe=is_of_pipe)
 
-    async def _write_pieces(self, whole: bytes, line: Line | None, stage: Stage) -> None:
-        """Write a line as it was read, cut at the same bytes counted from its start, in the same time."""
-        pieces = [] if line is None or line.frame is None else stage.script.pieces(line.frame.spans)
+    async def _write_pieces(self, whole: bytes, out: Outgoing, stage: Stage, *, is_of_pipe: bool) -> None:
+        """Write a line as it was read, cut at the same bytes counted from its start, each piece at its moment."""
+        frame = None if out.line is None or not is_of_pipe else out.line.frame
+        pieces = [] if frame is None else stage.script.pieces(frame.spans)
         async with self._turn:
-            for piece, following in pairwise(pieces):
-                part, whole = whole[: len(piece.data)], whole[len(piece.data) :]
-                await self._out.write(part)
-                await asyncio.sleep(stage.tempo.seconds(following.t - piece.t))
+            for at, piece in enumerate(pieces):
+                due = stage.moment(out, piece.t)
+                if due is not None and (left := due - asyncio.get_running_loop().time()) > 0:
+                    await asyncio.sleep(left)
+                if at < len(pieces) - 1:
+                    part, whole = whole[: len(piece.data)], whole[len(piece.data) :]
+                    await self._out.write(part)
             await self._out.write(whole)
 
     async def end(self, line: Line) -> None:
@@ -210,12 +203,12 @@ class _BatchPort:
 
     def __init__(self, port: Port) -> None:
         self._port = port
-        self._answers: list[bytes] = []
+        self._answers: list[Outgoing] = []
 
     async def send(self, out: Outgoing) -> None:
         message = None if out.line is None else out.line.message
-        if out.line is None or (message is not None and is_answer(message)):
-            self._answers.append(out.data)
+        if out.is_answer or out.line is None or (message is not None and is_answering(message)):
+            self._answers.append(out)
         else:
             await self._port.send(out)
 
@@ -227,6 +220,5 @@ class _BatchPort:
         for performance in begun:
             await performance.wait()
         if self._answers:
-            data = b"[" + b",".join(self._answers) + b"]"
             with suppress(ConnectionError):
-                await self._port.send(Outgoing(data, None, None, is_answer=True))
+                await self._port.send(joined(self._answers))

@@ -12,7 +12,7 @@ from aiohttp import web as aio
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, REQUEST, Message
 from mcpsniff.replay.script import Line, Scene, Web
 from mcpsniff.replay.serve.made_up import METHOD_NOT_FOUND
-from mcpsniff.replay.serve.performance import Outgoing, Performance
+from mcpsniff.replay.serve.performance import Outgoing, Performance, joined
 from mcpsniff.replay.serve.web.clients import Client, gives_session
 from mcpsniff.replay.serve.web.house import Exchange, House
 from mcpsniff.replay.serve.web.log import StreamLog
@@ -183,8 +183,7 @@ async def _body(exchange: Exchange, reply: Reply) -> aio.StreamResponse:
         if _is_refused(reply.performances[0]):
             return await exchange.respond(web, reply.client, status=400)
         return await _nothing(exchange, reply, web)
-    texts = [out.data for out in reply.said]
-    data = b"[" + b",".join(texts) + b"]" if reply.is_batch else texts[0]
+    data = joined(reply.said).data if reply.is_batch else reply.said[0].data
     if web is not None and web.http.stream is not None and not _is_refused(reply.performances[0]):
         web = None  # a stream was recorded, and a body is all that the client accepts
     pieces: tuple[bytes, ...] = (data,)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from mcpsniff.protocol.http import HttpExchange
-from mcpsniff.protocol.message import INVALID, Message
-from mcpsniff.replay.script import PIPE, Line, Scene, Talk, Web, is_answer
+from mcpsniff.protocol.message import BATCH, INVALID, Message
+from mcpsniff.replay.script import PIPE, Line, Scene, Talk, Web, is_answer, is_answering
 from mcpsniff.replay.serve.performance import Outgoing
 from mcpsniff.replay.serve.web.blocks import Bytes, block, block_of
 from mcpsniff.replay.serve.web.log import Block, EventIds, StreamLog
@@ -199,8 +199,10 @@ def count_noise(talks: Iterable[Talk]) -> int:
 
 
 def is_noise(message: Message | None, scene: Scene | None) -> bool:
-    """True for what a server wrote to its pipe that is no message."""
-    return message is not None and message.kind == INVALID and scene is not None and scene.talk.kind == PIPE
+    """True for what a server wrote to its pipe that is no message: alone, and no answer to anything."""
+    if message is None or scene is None or scene.talk.kind != PIPE or message.batch is not None:
+        return False
+    return message.kind in (INVALID, BATCH) and not is_answering(message)
 
 
 def is_of_response(line: Line, scene: Scene) -> bool | None:
