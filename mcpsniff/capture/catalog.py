@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from mcpsniff.capture.content import holds_nothing
+from mcpsniff.capture.content import asks_nothing, holds_nothing
 from mcpsniff.capture.labels import safe_label, shown
 from mcpsniff.capture.reader import read_header
 from mcpsniff.capture.records import Header
@@ -72,6 +72,8 @@ class Found(NamedTuple):
     """How many newer ones were passed over, since they hold nothing."""
     more: int = 0
     """How many have another label in which the name that was asked for is only a part."""
+    lacking: str = "nothing was recorded"
+    """What is so in those that were passed over."""
     beside: str = ""
     """The file of that name, which was passed over since it cannot be read as a capture."""
 
@@ -83,7 +85,7 @@ class Found(NamedTuple):
         chosen = "the only one" if self.newest_of == 1 else f"the newest of {self.newest_of:,}"
         said = f"{chosen} {self.which}".rstrip()
         others = "a newer one" if self.passed == 1 else f"{self.passed:,} newer ones"
-        said = f"{said} but for {others}, where nothing was recorded" if self.passed else said
+        said = f"{said} but for {others}, where {self.lacking}" if self.passed else said
         said = f"{said}; {self.more:,} more only contain that name" if self.more else said
         return f"{said}; the file {shown(self.beside)} cannot be read as a capture" if self.beside else said
 
@@ -120,16 +122,19 @@ def find(
     *,
     warn: Warn = lambda _text: None,
     even_without_content: bool = True,
+    even_unasked: bool = True,
 ) -> Found:
     """Return the capture that ``what`` means.
 
     The first that is there counts: a path to a file, unless it cannot be read as a capture and there is one with
     exactly this label; the newest capture with exactly this label; a file name; the newest capture whose label begins
     with it, whose label contains it, whose file name begins with it. None means the newest capture of all. Unless it
-    may be one ``even_without_content``, newer ones that hold nothing are passed over for one that holds something.
-    ``directory`` is ``--dir``, see `store.capture_folder`. Raises CaptureError, with
-    what may have been meant, when there is none.
+    may be one ``even_without_content``, newer ones that hold nothing are passed over for one that holds something;
+    unless it may be one ``even_unasked``, also those in which no client has said anything. ``directory`` is ``--dir``,
+    see `store.capture_folder`. Raises CaptureError, with what may have been meant, when there is none.
     """
+    is_empty = None if even_without_content else holds_nothing
+    is_empty = is_empty if even_unasked else asks_nothing
     is_file = what is not None and os.path.isfile(what)
     if what is not None and (os.sep in what or (is_file and _is_capture(what))):
         return Found(what, 0)
@@ -140,7 +145,7 @@ def find(
     readable = [entry for entry in entries if entry.header]
     if what is None:
         if readable:
-            return _newest(readable, "", even_without_content=even_without_content)
+            return _newest(readable, "", is_empty)
         if entries:
             raise CaptureError(f"no capture in {shown(folder)} can be read: `mcpsniff list` says why")
         raise CaptureError(f"there is no capture in {shown(folder)} yet: {TRY}{_elsewhere(folder, directory)}")
@@ -149,7 +154,7 @@ def find(
         if matches:
             if not which:
                 return Found(matches[-1].path, 0)
-            found = _newest(matches, which, even_without_content=even_without_content)
+            found = _newest(matches, which, is_empty)
             is_exact = which.startswith("called ")
             more = sum(what in entry.label and not means(entry) for entry in readable) if is_exact else 0
             return found._replace(more=more, beside=what if is_file else "")
@@ -172,14 +177,14 @@ def _is_capture(path: str) -> bool:
     return True
 
 
-def _newest(entries: list[Entry], which: str, *, even_without_content: bool) -> Found:
-    """Return the newest of ``entries``, which have ``which`` in common."""
+def _newest(entries: list[Entry], which: str, is_empty: Callable[[tuple[str, ...]], bool] | None) -> Found:
+    """Return the newest of ``entries``, which have ``which`` in common, that is not empty, if there is one."""
     chosen = len(entries) - 1
-    if not even_without_content:
-        held = (at for at in reversed(range(len(entries))) if not holds_nothing(entries[at].files))
-        chosen = next(held, chosen)
-    passed = len(entries) - 1 - chosen
-    return Found(entries[chosen].path, len(entries), which, passed)
+    if is_empty is not None:
+        chosen = next((at for at in reversed(range(len(entries))) if not is_empty(entries[at].files)), chosen)
+    found = Found(entries[chosen].path, len(entries), which, len(entries) - 1 - chosen)
+    is_unasked = is_empty is asks_nothing and not all(holds_nothing(one.files) for one in entries[chosen + 1 :])
+    return found._replace(lacking="no client said anything") if is_unasked else found
 
 
 def _meanings(what: str) -> tuple[tuple[str, Callable[[Entry], bool]], ...]:

@@ -3,12 +3,12 @@
 A run that nobody used leaves such a capture, and nobody who asks for the newest one means it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from mcpsniff.capture.parser import Damage, PartParser
 from mcpsniff.capture.reader import open_regular
-from mcpsniff.capture.records import CLOSE, COMMENT, OPEN, Record
+from mcpsniff.capture.records import CHUNK, CLOSE, COMMENT, GAP, OPEN, Header, Record
 from mcpsniff.errors import CaptureError
 
 NOTHING: Final = "nothing is recorded"
@@ -33,6 +33,29 @@ def tells(record: Record) -> bool:
 
 def holds_nothing(files: Sequence[str]) -> bool:
     """Say whether the capture that consists of ``files`` holds nothing; False where that cannot be told."""
+    return _holds_no(lambda _header: tells, files)
+
+
+def asks_nothing(files: Sequence[str]) -> bool:
+    """Say whether no client has said a byte in that capture; False where that cannot be told."""
+    return _holds_no(_of_client, files)
+
+
+def _of_client(header: Header) -> Callable[[Record], bool]:
+    """Whether a record has something that a client said."""
+    channels = (header.channels or {}).items()
+    of_client = {int(number) for number, fields in channels if fields.get("dir") == "c2s" and number.isdecimal()}
+
+    def says(record: Record) -> bool:
+        if record.kind == OPEN and record.body.get("dir") == "c2s":
+            of_client.add(-1 if record.channel is None else record.channel)
+            return record.body.get("kind") in _HTTP
+        return record.kind == GAP or (record.kind == CHUNK and record.channel in of_client)
+
+    return says
+
+
+def _holds_no(what: Callable[[Header], Callable[[Record], bool]], files: Sequence[str]) -> bool:
     if len(files) != 1:
         return False
     try:
@@ -49,5 +72,6 @@ def holds_nothing(files: Sequence[str]) -> bool:
     except CaptureError:
         return False
     header = parser.header
-    is_whole = len(data) <= LARGEST and not damage and header is not None and header.part == 1
-    return is_whole and not any(map(tells, records))
+    if len(data) > LARGEST or damage or header is None or header.part != 1:
+        return False
+    return not any(map(what(header), records))

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from mcpsniff.cli.complete import complete_capture
+from mcpsniff.cli.seconds import Seconds
 from mcpsniff.cli.target import TargetCommand, target_of
 from mcpsniff.errors import UsageError
 
@@ -27,7 +28,7 @@ SEND_ONLY = ("update", "headers", "variables", "allow_writes", "normalise", "no_
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.001),
+    type=Seconds(),
     default=30.0,
     show_default=True,
     metavar="SECONDS",

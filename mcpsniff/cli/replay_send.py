@@ -15,12 +15,12 @@ import click
 from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture
-from mcpsniff.capture.records import REDACT
 from mcpsniff.cli.output import note, output
 from mcpsniff.cli.replay_serve import RedactedError
 from mcpsniff.cli.show import printer_for
 from mcpsniff.cli.target import Target
 from mcpsniff.errors import UsageError
+from mcpsniff.replay.resend.removed import is_redacted
 
 if TYPE_CHECKING:
     from mcpsniff.replay.script import Script
@@ -63,24 +63,22 @@ def send(target: Target | None, **options: Any) -> int:
     return DIFFERENT if run.differs else 0
 
 
-def open_to_send(options: dict[str, Any]) -> Capture:
-    """Open the capture that is meant; say which where there was a choice.
+def open_to_send(options: dict[str, Any], verb: str = "replaying", *, refuses: bool = True) -> Capture:
+    """Open the capture that is meant; where there was a choice, say which is what ``verb`` tells.
 
     What a recorder masks (credentials in HTTP) is never sent; what `mcpsniff redact` has removed from messages would
-    be. Raises CaptureError, RedactedError.
+    be, so a capture with that is refused if this ``refuses``. Raises CaptureError, RedactedError.
     """
     if options["capture"] == "-":
-        raise UsageError("replay wants a capture in a file")
-    found = find(options["capture"], options["directory"], warn=note, even_without_content=False)
+        raise UsageError(f"{'replay' if refuses else 'resend'} wants a capture in a file")
+    found = find(options["capture"], options["directory"], warn=note, even_without_content=False, even_unasked=False)
     if found.said:
-        note(f"replaying {shown(found.path)}, {found.said}")
+        note(f"{verb} {shown(found.path)}, {found.said}")
     opened = open_capture(found.path)
-    if not options["allow_redacted"]:
-        is_redacted = opened.header.redacted is not None
-        if is_redacted or any(record.kind == REDACT for record in open_capture(found.path).records()):
-            from mcpsniff.export.redact import places
+    if refuses and not options["allow_redacted"] and is_redacted(open_capture(found.path)):
+        from mcpsniff.export.redact import places
 
-            raise RedactedError(found.path, places(open_capture(found.path)))
+        raise RedactedError(found.path, places(open_capture(found.path)))
     return opened
 
 

@@ -97,7 +97,7 @@ def open_to_replay(options: dict[str, Any]) -> Capture:
     """Open the capture that is meant; say which where there was a choice. Raises CaptureError, RedactedError."""
     if options["capture"] == "-":
         raise UsageError("standard input belongs to the client: replay wants a capture in a file")
-    found = find(options["capture"], options["directory"], warn=note, even_without_content=False)
+    found = find(options["capture"], options["directory"], warn=note, even_without_content=False, even_unasked=False)
     if found.said:
         note(f"replaying {shown(found.path)}, {found.said}")
     opened = open_capture(found.path)

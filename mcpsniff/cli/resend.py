@@ -1,20 +1,16 @@
 """`mcpsniff resend`: one recorded request again, or the command that would send it."""
 
-import os
 from typing import Any
 
 import click
 
-from mcpsniff.capture.labels import shown
-from mcpsniff.capture.reader import Capture
 from mcpsniff.cli.complete import complete_capture
-from mcpsniff.cli.output import note, output
-from mcpsniff.cli.show import choose
-from mcpsniff.cli.target import Target, TargetCommand, target_of
+from mcpsniff.cli.seconds import Seconds
+from mcpsniff.cli.target import TargetCommand, target_of
 from mcpsniff.errors import UsageError
 
 FORMS = ("curl", "python")
-SEND_ONLY = ("edit", "headers", "variables", "allow_writes", "timeout", "ignored", "payload", "allow_redacted")
+SEND_ONLY = ("headers", "variables", "allow_writes", "timeout", "ignored", "payload", "allow_redacted")
 
 
 @click.command("resend", cls=TargetCommand)
@@ -32,7 +28,7 @@ SEND_ONLY = ("edit", "headers", "variables", "allow_writes", "timeout", "ignored
 @click.option("--allow-writes", is_flag=True, help="Call the tool also if it is not declared read-only.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.001),
+    type=Seconds(),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
@@ -42,15 +38,15 @@ SEND_ONLY = ("edit", "headers", "variables", "allow_writes", "timeout", "ignored
     "--ignore", "ignored", multiple=True, metavar="PATH", help="A value that does not count, e.g. result.when."
 )
 @click.option("--payload/--no-payload", default=None, help="Show the answer whole, or not at all; else it is folded.")
-@click.option("--allow-redacted", is_flag=True, help="Send it although values of the capture were removed.")
+@click.option("--allow-redacted", is_flag=True, help="Send it although values were removed from it.")
 @click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Send one recorded request again, after a handshake as it was recorded.
 
     N is a number of the transcript: of the request, of its answer, or of anything that belongs to it. The answer is
-    shown, and how it differs from the recorded one; exit status 1 if it does. What the server asks meanwhile is
-    answered as it was recorded.
+    shown, and how it differs from the recorded one; exit status 1 if it does. After --edit nothing is compared, and the
+    exit status is 1 if no result came. What the server asks meanwhile is answered as it was recorded.
 
     --as curl prints a command, --as python a program that needs nothing but Python, which do the same. They are for the
     server of the capture unless --to names another. Secrets are variables that you set.
@@ -59,7 +55,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     what, number = _wanted(options["words"])
     if options["form"] is not None:
         _check(ctx, SEND_ONLY, "for sending, and --as only prints")
-        _print(choose(what, options["directory"]), number, target, options)
+        from mcpsniff.cli.resend_print import print_order
+
+        print_order(what, number, target, options)
         return 0
     _check(ctx, ("path",), "for --as; an answer goes to standard output")
     if target is None:
@@ -85,23 +83,3 @@ def _wanted(words: tuple[str, ...]) -> tuple[str | None, int]:
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
         raise UsageError(f"the request is told by its number in the transcript, such as 12, not {words[-1]!r}")
     return (words[0] if len(words) == 2 else None), int(digits)
-
-
-def _print(capture: Capture, number: int, target: Target | None, options: dict[str, Any]) -> None:
-    """Print the request as a command."""
-    from mcpsniff.replay.reading import read_script
-    from mcpsniff.replay.resend.curl import curl
-    from mcpsniff.replay.resend.order import order_of
-    from mcpsniff.replay.resend.pick import pick
-    from mcpsniff.replay.resend.python import python
-
-    capture.keep()
-    script = read_script(capture)
-    picked = pick(capture, script, number)
-    url, words = (None, ()) if target is None else (target.url, target.command)
-    order = order_of(picked, script, os.path.basename(capture.path), url_to=url, command=words)
-    text = curl(order) if options["form"] == "curl" else python(order)
-    with output(options["path"]) as stream:
-        stream.write(text.encode(errors="backslashreplace"))
-    if options["path"] is not None:
-        note(f"written to {shown(options['path'])}")

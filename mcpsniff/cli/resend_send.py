@@ -11,19 +11,23 @@ from typing import Any, Final
 import click
 
 from mcpsniff.capture.labels import shown
+from mcpsniff.capture.reader import open_capture
 from mcpsniff.cli.output import note
 from mcpsniff.cli.replay_send import open_to_send, say_masked, where_of
+from mcpsniff.cli.replay_serve import RedactedError
+from mcpsniff.cli.resend_edit import draft_of
 from mcpsniff.cli.show import printer_for, style_of
 from mcpsniff.cli.target import Target
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.message import Message
 from mcpsniff.replay.normalise import rules_of
 from mcpsniff.replay.reading import read_script
-from mcpsniff.replay.resend.edit import fault, laid_out, on_one_line
 from mcpsniff.replay.resend.pick import Picked, pick
-from mcpsniff.replay.resend.run import Resent, resend
+from mcpsniff.replay.resend.removed import is_redacted, names_in, removed_from
+from mcpsniff.replay.resend.run import Resent, resend, tools_of
 from mcpsniff.replay.resend.talk import least_talk
-from mcpsniff.replay.send.outcome import FAILED, LEFT_OUT
+from mcpsniff.replay.script import Talk
+from mcpsniff.replay.send.outcome import LEFT_OUT, UNSENT
 from mcpsniff.replay.send.run import Run
 from mcpsniff.replay.send.talk import Way
 from mcpsniff.replay.send.text import outcome_lines
@@ -33,6 +37,7 @@ from mcpsniff.transcript.safe import visible
 
 DIFFERENT: Final = 1
 """The exit status where the answer is not as recorded, or there is none."""
+NOT_SENT: Final = frozenset({LEFT_OUT, UNSENT})
 
 
 def send(what: str | None, number: int, target: Target, **options: Any) -> int:
@@ -42,50 +47,70 @@ def send(what: str | None, number: int, target: Target, **options: Any) -> int:
     """
     where, rules = where_of(target, options), rules_of(None, options["ignored"])
     way = Way(timeout=options["timeout"])
-    capture = open_to_send({**options, "capture": what})
+    capture = open_to_send({**options, "capture": what}, "resending from", refuses=False)
     capture.keep()
     script = read_script(capture)
     picked = pick(capture, script, number)
-    least_talk(picked)  # what cannot be sent need not be edited
-    talk, scene = least_talk(picked, _edited(picked) if options["edit"] else None)
-    run = Run(script, where, rules, way, allow_writes=options["allow_writes"], talks=[talk])
+    least, _ = least_talk(picked)  # what cannot be sent need not be edited
+    run = Run(script, where, rules, way, allow_writes=options["allow_writes"])
+    if not options["allow_redacted"]:
+        _refuse_redacted(capture.path, least, picked, is_edited=options["edit"])
+    if not options["edit"]:
+        return _sent(run, picked, None, options)
+    assert picked.message is not None
+    _refuse_writes(run, least, picked.message)
+    with draft_of(picked.message) as draft:
+        edited = draft.edited()
+        if not options["allow_redacted"] and (names := names_in(edited.decode(errors="replace"))):
+            raise RedactedError(capture.path, [f"in what was edited: {name}" for name in names])
+        status = _sent(run, picked, edited, options)
+        draft.is_wanted = any(one.state in NOT_SENT for told in run.outcomes for one in told.outcomes)
+    return status
+
+
+def _refuse_redacted(path: str, talk: Talk, picked: Picked, *, is_edited: bool) -> None:
+    """Raise RedactedError where values were removed from what is sent; not from the request itself if it is edited."""
+    if not is_redacted(open_capture(path)):
+        return
+    messages = [one for one in talk.messages if not is_edited or picked.message is None or one.n != picked.message.n]
+    if found := removed_from(open_capture(path), messages):
+        raise RedactedError(path, found)
+
+
+def _refuse_writes(run: Run, talk: Talk, message: Message) -> None:
+    """Raise UsageError for a tool that the capture knows as one that may change something: it would not be called.
+
+    Else it is known only when the live server has been asked, and then something has been typed already.
+    """
+    if message.method == "tools/call" and (why := tools_of(run, talk).why_recorded(message)):
+        raise UsageError(f"nothing to edit, for it would not be called: {why} in the capture; --allow-writes calls it")
+
+
+def _sent(run: Run, picked: Picked, edited: bytes | None, options: dict[str, Any]) -> int:
+    """Send it, tell what came of it, and return the exit status."""
+    talk, scene = least_talk(picked, edited)
+    run.talks = [talk]
     say_masked(run)
-    name = shlex.join(target.command) if target.url is None else target.url
-    note(f"#{scene.cue.n if scene.cue else number} {shown(scene.method)} to {shown(name)}")
+    where = run.where
+    name = shlex.join(where.command) if where.url is None else where.url
+    note(f"#{scene.cue.n if scene.cue else 0} {shown(scene.method)} to {shown(name)}")
 
     async def hold() -> Resent:
         task = asyncio.current_task()
         assert task is not None
         for signal_number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(signal_number, task.cancel)
-        return await resend(run, talk, scene)
+        return await resend(run, talk, scene, is_edited=edited is not None)
 
     try:
         resent = asyncio.run(hold())
     except asyncio.CancelledError:
         raise click.Abort from None
+    run.outcomes = [resent.talk]
     print_line, width = printer_for(sys.stdout.buffer, to_file=False)
     for line in _lines(resent, width, style_of(options["payload"])):
         print_line(line)
-    return DIFFERENT if resent.outcome.state in FAILED or resent.outcome.state == LEFT_OUT else 0
-
-
-def _edited(picked: Picked) -> bytes | None:
-    """The request as the user has changed it; asked again on a terminal as long as it is no JSON. Raises UsageError."""
-    assert picked.message is not None
-    text: str | None = laid_out(picked.message.raw)
-    while True:
-        text = click.edit(text, extension=".json", require_save=True)
-        if text is None:
-            raise UsageError("the editor was left without saving: nothing was sent")
-        wrong = fault(text)
-        if not wrong:
-            return on_one_line(text)
-        said = f"what was edited is not JSON: {wrong}"
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise UsageError(said)
-        note(shown(said))
-        click.confirm("mcpsniff: edit it again?", default=True, abort=True, err=True)
+    return 0 if resent.is_fine else DIFFERENT
 
 
 def _lines(resent: Resent, width: int, style: Style) -> Iterator[Line]:

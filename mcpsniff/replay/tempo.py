@@ -1,12 +1,13 @@
 """How fast a recording is played: which of the recorded gaps are kept, and how long they are then."""
 
-import math
 from typing import Final, NamedTuple
 
 from mcpsniff.errors import UsageError
 
 ORIGINAL: Final = "original"
 NONE: Final = "none"
+SLOWEST: Final = 0.001
+FASTEST: Final = 1_000_000
 
 
 class Tempo(NamedTuple):
@@ -33,6 +34,6 @@ def read_tempo(text: str) -> Tempo:
         speed = float(text.removeprefix("x")) if text.startswith("x") else 0.0
     except ValueError:
         speed = 0.0
-    if not math.isfinite(speed) or speed <= 0:
+    if not SLOWEST <= speed <= FASTEST:  # not a number compares false, too
         raise UsageError(f"--timing wants original, none, or a speed such as x2 or x0.5, not {text!r}")
     return Tempo(1.0 / speed)

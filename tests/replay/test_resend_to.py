@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.capture.reader import open_capture
+from mcpsniff.capture.records import CLOSE, OPEN, Record
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.message import Message
 from mcpsniff.replay.reading import read_script
@@ -163,29 +164,87 @@ def test_a_path_that_is_ignored_makes_no_difference(tmp_path: Path) -> None:
 
 
 def editor(folder: Path, code: str) -> dict[str, str]:
-    """An editor that changes the text ``t`` of the file so."""
+    """An editor that changes the text ``t`` of the file so; what is kept of a draft lies in ``folder``/kept."""
     script = folder / "editor.py"
     script.write_text(
-        "import sys, time, os, pathlib\nfile = pathlib.Path(sys.argv[1])\nt = file.read_text()\n"
-        f"{code}\nfile.write_text(t)\nlater = time.time() + 5\nos.utime(file, (later, later))\n"
+        "import sys, time, os, pathlib\nfile = pathlib.Path(sys.argv[1])\nt = file.read_bytes().decode()\n"
+        f"{code}\nfile.write_bytes(t if isinstance(t, bytes) else t.encode())\nlater = time.time() + 5\n"
+        "os.utime(file, (later, later))\n"
     )
-    return {"VISUAL": f"{sys.executable} {script}", "EDITOR": "false"}
+    (folder / "kept").mkdir(exist_ok=True)
+    return {"VISUAL": f"{sys.executable} {script}", "EDITOR": "false", "TMPDIR": str(folder / "kept")}
 
 
-def test_a_request_can_be_changed_first(served: Served, tmp_path: Path) -> None:
+def kept(folder: Path) -> list[str]:
+    """The drafts that are left, which are removed now."""
+    files = list((folder / "kept").iterdir())
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
+    texts = [file.read_bytes().decode(errors="replace") for file in files]
+    for file in files:
+        file.unlink()
+    return texts
+
+
+def test_a_request_can_be_changed_first_and_is_then_not_compared(served: Served, tmp_path: Path) -> None:
     file, calls = capture(tmp_path)
     to = ("--edit", "--to", f"{served.origin}/mcp")
-    done = resent(file, calls[0], *to, status=1, env=editor(tmp_path, "t = t.replace(': 20', ': 1.5')"))
+    done = resent(file, calls[0], *to, env=editor(tmp_path, "t = t.replace(': 20', ': 1.5')"))
     assert served.asked[-1]["params"]["arguments"] == {"a": 1.5, "b": 22}
-    assert '"42" → "23.5"' in done.out
-    before = len(served.asked)
-    done = resent(file, calls[0], *to, status=2, env=editor(tmp_path, "t = t[:-3] + ',,}'"))
-    assert "what was edited is not JSON: line " in done.err
-    done = resent(file, calls[0], *to, status=2, env=editor(tmp_path, "t = t.replace('\"id\"', '\"no\"')"))
-    assert "what was edited is a notification, not a request" in done.err
-    done = resent(file, calls[0], *to, status=2, env={"VISUAL": "true"})
-    assert "left without saving: nothing was sent" in done.err
-    assert len(served.asked) == before
+    assert '"23.5"' in done.out
+    assert "not compared: it was edited" in done.out
+    assert kept(tmp_path) == []
+    done = resent(file, calls[0], *to, status=1, env=editor(tmp_path, "t = t.replace('tools/call', 'no/such')"))
+    assert "no no/such here" in done.out
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("t = t[:-3] + ',,}'", "what was edited is not JSON: line "),
+        ("t = t.replace('\"id\"', '\"no\"')", "what was edited is a notification, not a request"),
+        ("t = b'{\\n\\xff'", "what was edited is not JSON: line 2 is not UTF-8 (byte 0xff)"),
+    ],
+)
+def test_what_was_edited_and_cannot_be_sent_is_kept(code: str, said: str, tmp_path: Path) -> None:
+    file, calls = capture(tmp_path)
+    done = resent(file, calls[0], "--edit", status=2, env=editor(tmp_path, code))
+    assert said in done.err
+    assert f"what was edited is kept in {tmp_path / 'kept'}/mcpsniff-request-" in done.err
+    assert len(kept(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("true", "left without saving: nothing was sent"),
+        ("'", "$VISUAL is no command: No closing quotation"),
+        ("rm", "what was edited cannot be read: No such file or directory"),
+        ("false", "ended with status 1: nothing was sent"),
+        ("/no/such/editor", "the editor /no/such/editor cannot be run: No such file"),
+    ],
+)
+def test_an_editor_that_is_none_is_told_in_a_sentence(command: str, said: str, tmp_path: Path) -> None:
+    file, calls = capture(tmp_path)
+    env = {**editor(tmp_path, ""), "VISUAL": command}
+    assert said in resent(file, calls[0], "--edit", status=2, env=env).err
+    assert kept(tmp_path) == []
+
+
+def test_what_would_not_be_called_is_not_edited_first_or_else_kept(tmp_path: Path) -> None:
+    tools = '{"tools":[{"name":"drop","annotations":{"destructiveHint":true}}]}'
+    listed = f'C> {{"jsonrpc":"2.0","id":9,"method":"tools/list"}}\nS> {{"jsonrpc":"2.0","id":9,"result":{tools}}}\n'
+    file, calls = capture(tmp_path, PIPES + listed)
+    env = editor(tmp_path, "open('/dev/stderr', 'w').write('edited')")
+    done = resent(file, calls[2], "--edit", status=2, env=env)
+    assert "its tool is declared destructive in the capture; --allow-writes calls it" in done.err
+    assert "edited" not in done.err.replace("edit,", "")
+    file, calls = capture(tmp_path)
+    done = resent(file, calls[2], "--edit", status=1, env=editor(tmp_path, "t = t.replace('it', 'that')"))
+    assert "not called: its tool is declared destructive" in done.out
+    assert "what was edited is kept in" in done.err
+    assert '"that"' in kept(tmp_path)[0]
+    done = resent(file, calls[0], "--edit", "--to", "--", "no-such-command", status=3, env=editor(tmp_path, "t += ' '"))
+    assert len(kept(tmp_path)) == 1
 
 
 def test_a_server_that_cannot_be_reached_is_named_with_the_reason(tmp_path: Path) -> None:
@@ -216,10 +275,66 @@ def test_a_capture_without_a_handshake_gets_one_of_our_own(tmp_path: Path) -> No
     assert '"text": "42"' in done.out
 
 
-def test_a_redacted_capture_is_refused_unless_it_is_wanted(tmp_path: Path) -> None:
-    file, calls = capture(tmp_path, redacted={"by": "mcpsniff", "values": 1, "places": 1, "kinds": {}})
-    assert "--allow-redacted" in resent(file, calls[0], status=3).err
-    assert '"text": "42"' in resent(file, calls[0], "--allow-redacted").out
+def test_what_was_redacted_is_not_sent_unless_it_is_wanted(tmp_path: Path) -> None:
+    """Other requests of that capture are; and an edit may put a value where one was removed."""
+    dialogue = f"@open 2025-11-25\nC> {call(1, 'add', a=20, b=22)}\nS> {told(1, '42')}\n"
+    secret = call(2, "add", a=1, b=2, password="Sesame-4711")
+    file, calls = capture(tmp_path, f"{dialogue}C> {secret}\nS> {told(2, '3')}\n")
+    hidden = tmp_path / "hidden.mcpcap"
+    assert run("redact", str(file), "-o", str(hidden)).status == 0
+    assert '"42"' in resent(hidden, calls[0]).out
+    done = resent(hidden, calls[1], status=3)
+    assert "--allow-redacted" in done.err
+    assert f"#{calls[1]} tools/call: redacted password (params.arguments.password)" in done.err
+    assert '"3"' in resent(hidden, calls[1], "--allow-redacted").out
+    done = resent(hidden, calls[1], "--edit", env=editor(tmp_path, "t = t.replace('redacted-password-1', 'open')"))
+    assert '"3"' in done.out
+    done = resent(hidden, calls[1], "--edit", status=3, env=editor(tmp_path, "t += ' '"))
+    assert "in what was edited: redacted-password-1" in done.err
+    assert len(kept(tmp_path)) == 1
+    for form in ("curl", "python"):
+        options = ["--as", form, *(["--to", "http://127.0.0.1:1/mcp"] if form == "curl" else [])]
+        done = run("resend", str(hidden), calls[1], *options)
+        assert "names stand in their place: redacted-password-1" in done.err
+        assert "removed" not in run("resend", str(hidden), calls[0], *options).err
+
+
+def test_a_request_whose_id_is_null_and_that_nobody_answers_has_no_answer(tmp_path: Path) -> None:
+    played = play('@open 2025-11-25\nC> {"jsonrpc":"2.0","id":null,"method":"ping"}\n')
+    file = save(tmp_path, "x.mcpcap", played.records)
+    number = next(str(one.n) for one in played.events if isinstance(one, Message) and one.method == "ping")
+    code = """import json, sys
+for line in sys.stdin:
+    if '"initialize"' in line:
+        info = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": info}), flush=True)
+"""
+    done = resent(file, number, "--timeout", "0.2", "--to", "--", sys.executable, "-c", code, status=1)
+    assert "no answer within 0.2 s" in done.out
+
+
+def test_the_newest_capture_is_one_in_which_something_was_asked(tmp_path: Path) -> None:
+    file, calls = capture(tmp_path, started="2026-11-01T10:00:00Z", label="x")
+    dead = [
+        Record(0, OPEN, 1, {"kind": "stdout", "dir": "s2c", "conn": 0}),
+        Record(9, CLOSE, 1, {"how": "exit", "status": 1}),
+    ]
+    save(tmp_path, "y.mcpcap", dead, started="2026-11-02T10:00:00Z", label="x")
+    for words in (["resend", calls[0], "--as", "python"], ["replay", "--serve", "stdio"]):
+        done = run(words[0], "--dir", str(tmp_path), *words[1:])
+        assert done.status == 0, done
+        assert f"{file}, the newest of 2 but for a newer one, where no client said anything" in done.err
+    assert "resending from" in run("resend", "--dir", str(tmp_path), "x", calls[0], *COMMAND).err
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e300", "0", "-1", "x", ""])
+@pytest.mark.parametrize("command", [["resend", "x", "1"], ["replay", "x"]])
+def test_a_time_that_is_none_is_refused(command: list[str], value: str) -> None:
+    done = run(*command, "--timeout", value, "--to", "http://127.0.0.1:1/mcp")
+    assert done.status == 2
+    assert f"it needs a number of seconds from 0.001 to 1,000,000, not '{value}'" in done.err
+    done = run("replay", "x", "--timing", f"x{value}", "--serve", "stdio")
+    assert (done.status, "--timing wants original, none, or a speed" in done.err) == (2, True)
 
 
 def test_hostile_answers_are_shown_and_not_obeyed(tmp_path: Path) -> None:
@@ -235,7 +350,7 @@ def test_hostile_answers_are_shown_and_not_obeyed(tmp_path: Path) -> None:
         (PIPES, 17, (), "which the server asked"),
         (PIPES, 9, ("--header", "a: b"), "--header is for a server on HTTP"),
         (PIPES, 9, ("-o", "x"), "-o is for --as"),
-        (PIPES, 9, ("--as", "curl", "--edit"), "--edit is for sending"),
+        (PIPES, 9, ("--as", "curl", "--timeout", "3"), "--timeout is for sending"),
         (PIPES, 9, ("--to", "example.com"), "--to wants a URL"),
     ],
 )

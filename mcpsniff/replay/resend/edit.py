@@ -39,6 +39,15 @@ def on_one_line(text: str) -> bytes:
     return "".join(_TOKEN.findall(text.removeprefix("\ufeff"))).encode(errors="surrogatepass")
 
 
+def decoded(data: bytes) -> tuple[str, str]:
+    """What an editor has saved as text, and why it is none; one of both is empty."""
+    try:
+        return data.decode(), ""
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return "", f"line {line} is not UTF-8 (byte 0x{data[error.start]:02x})"
+
+
 def fault(text: str) -> str:
     """Why a text is not JSON, with the place; empty if it is."""
     try:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mcpsniff.protocol.exchange import CANCELLED
 from mcpsniff.protocol.message import ERROR, Message
 from mcpsniff.protocol.param_headers import learn
 from mcpsniff.protocol.talk import LEGACY
@@ -9,7 +10,17 @@ from mcpsniff.replay.script import Scene, Talk
 from mcpsniff.replay.send.calls import Call
 from mcpsniff.replay.send.guard import TOOLS, Tools
 from mcpsniff.replay.send.links import link_to
-from mcpsniff.replay.send.outcome import DIFFERS, LEFT_OUT, NO_ANSWER, UNSENT, Judge, Outcome, TalkOutcome
+from mcpsniff.replay.send.outcome import (
+    DIFFERS,
+    FAILED,
+    LEFT_OUT,
+    NO_ANSWER,
+    UNCOMPARED,
+    UNSENT,
+    Judge,
+    Outcome,
+    TalkOutcome,
+)
 from mcpsniff.replay.send.run import Run, prepare
 from mcpsniff.replay.send.talk import Sender
 
@@ -27,21 +38,28 @@ class Resent:
     progress: list[Message]
     notices: list[Message]
     """What else the server told while it went on."""
+    is_fine: bool
+    """True if it was answered as recorded; if it was edited, with a result."""
 
 
-async def resend(run: Run, talk: Talk, scene: Scene) -> Resent:
-    """Hold the conversation ``talk`` for the sake of ``scene``, as ``run`` says. Raises UnreachableError.
-
-    A tool that is not declared read-only, by the server or else in the whole capture, is called only where ``run``
-    allows it.
-    """
+def tools_of(run: Run, talk: Talk) -> Tools:
+    """What the whole capture says of the tools of the server that ``talk`` was held with."""
     of_server = [one for one in run.script.talks if one.server == talk.server]
     tools = Tools(of_server, allow_writes=run.allow_writes)
     for one in of_server:
         for listed in one.requests():
             if listed.method == TOOLS and (known := listed.answer) is not None:
                 learn(tools.headers, known.result.get("tools"))
-    sender = Sender(talk, tools, Judge(run.rules), run.way)
+    return tools
+
+
+async def resend(run: Run, talk: Talk, scene: Scene, *, is_edited: bool = False) -> Resent:
+    """Hold the conversation ``talk`` for the sake of ``scene``, as ``run`` says. Raises UnreachableError.
+
+    A tool that is not declared read-only, by the server or else in the whole capture, is called only where ``run``
+    allows it. What came for a request that ``is_edited`` is not compared: it is the answer to another one.
+    """
+    sender = Sender(talk, tools_of(run, talk), Judge(run.rules), run.way)
     link = link_to(run.where, sender.hearing, timeout=run.way.timeout, prefers_sse=talk.kind == LEGACY)
     prepare(link, talk)
     told = await sender.run(link)
@@ -53,7 +71,21 @@ async def resend(run: Run, talk: Talk, scene: Scene) -> Resent:
         for one, outcome in sender.outcomes.items()
         if one is not scene and _failed(outcome, sender.calls.get(one))
     ]
-    return Resent(sender.outcomes[scene], told, failed, answer, progress, sender.hearing.notices)
+    outcome = sender.outcomes[scene]
+    exchange = scene.exchange
+    is_cancelled = exchange is not None and exchange.state == CANCELLED
+    if call is not None and call.answer is None and call.refusal is None and not is_cancelled:
+        outcome.state, outcome.notes = NO_ANSWER, []
+        outcome.why = outcome.why or f"no answer within {run.way.timeout:g} s"
+    if is_edited and answer is not None:
+        outcome.state, outcome.why, outcome.notes = UNCOMPARED, "it was edited", []
+        outcome.differences.clear()
+        outcome.said.clear()
+        told.said.clear()
+    is_fine = outcome.state not in FAILED and outcome.state != LEFT_OUT
+    if is_edited:
+        is_fine = is_fine and answer is not None and answer.kind != ERROR
+    return Resent(outcome, told, failed, answer, progress, sender.hearing.notices, is_fine)
 
 
 def _failed(outcome: Outcome, call: Call | None) -> bool:

@@ -41,11 +41,12 @@ def least_talk(picked: Picked, edited: bytes | None = None) -> tuple[Talk, Scene
 
 
 def edited_message(message: Message, raw: bytes) -> Message:
-    """A recorded request with another text. Raises UsageError unless that is a request."""
+    """A recorded request with another text. Raises UsageError unless that is a request (or both are notifications)."""
     made = said(raw)
-    if len(made) != 1 or made[0].kind != REQUEST:
+    if len(made) != 1 or made[0].kind != message.kind:
         what = "several messages" if len(made) != 1 else f"{'an' if made[0].kind[0] in 'ei' else 'a'} {made[0].kind}"
-        raise UsageError(f"what was edited is {what}, not a request, which has jsonrpc, id and method")
+        has = "jsonrpc, id and method" if message.kind == REQUEST else "jsonrpc and method, and no id"
+        raise UsageError(f"what was edited is {what}, not a {message.kind}, which has {has}")
     live = made[0]
     http = None if is_modern(message.revision) else message.http  # its headers repeat what the old text says
     return replace(

@@ -42,7 +42,7 @@ class Tools:
 
     def must_ask(self, call: Message) -> bool:
         """True if the live server has not said yet what it declares of the tool that is called."""
-        is_known = self._is_listed or self._was_asked or call.params.get("name") in self._live
+        is_known = self._is_listed or self._was_asked or _name_of(call) in self._live
         return not self.allow_writes and not is_known
 
     def asked(self, answer: Message | None) -> str | None:
@@ -58,14 +58,27 @@ class Tools:
         """Why a ``tools/call`` is not to be made, in words; None if it may be."""
         if self.allow_writes:
             return None
-        name = call.params.get("name")
-        known = self._live if self._is_listed or name in self._live else self._recorded
-        if not isinstance(name, str) or name not in known:
-            return "its tool is in no list of tools, and may change something"
-        annotations = known[name]
-        if annotations.get("destructiveHint") is True:
-            return "its tool is declared destructive"
-        return None if annotations.get("readOnlyHint") is True else "its tool is not declared read-only"
+        name = _name_of(call)
+        return _why_not(name, self._live if self._is_listed or name in self._live else self._recorded)
+
+    def why_recorded(self, call: Message) -> str | None:
+        """Why it would not be made if the live server said what the capture says; None if it is not in there."""
+        name = _name_of(call)
+        return None if self.allow_writes or name not in self._recorded else _why_not(name, self._recorded)
+
+
+def _why_not(name: str | None, known: Mapping[str, Any]) -> str | None:
+    if name is None or name not in known:
+        return "its tool is in no list of tools, and may change something"
+    annotations = known[name]
+    if annotations.get("destructiveHint") is True:
+        return "its tool is declared destructive"
+    return None if annotations.get("readOnlyHint") is True else "its tool is not declared read-only"
+
+
+def _name_of(call: Message) -> str | None:
+    name = call.params.get("name")
+    return name if isinstance(name, str) else None
 
 
 def _note(known: dict[str, Any], answer: Message) -> None:
