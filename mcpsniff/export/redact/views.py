@@ -4,70 +4,64 @@ A view is made of every encoding that may be there at all: escapes of JSON, perc
 any alignment and alphabet, hexadecimal, UTF-16. Views have views: what was encoded twice is found in the second one.
 """
 
-import html
 import re
 from base64 import b64decode, urlsafe_b64encode
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple, Protocol
+from functools import lru_cache
+from typing import Final, Protocol
+
+from mcpsniff.export.redact.pieces import (
+    DATA_LINES,
+    FORM,
+    HTML,
+    JOINED_LINES,
+    JSON,
+    PERCENT,
+    Edit,
+    Pieces,
+    applied,
+    settled,
+    unescaped,
+)
+
+__all__ = ["DEPTH", "Edit", "Interest", "Pieces", "View", "applied", "is_binary", "settled", "unescaped", "views"]
 
 DEPTH: Final = 3
 """Encodings within one another that are removed."""
 
-_ESCAPE = re.compile(
-    rb"\\(?:[uU]([dD][89abAB][0-9A-Fa-f]{2})\\[uU]([dD][c-fC-F][0-9A-Fa-f]{2})|[uU]([0-9A-Fa-f]{4})"
-    rb"|x([0-9A-Fa-f]{2})|(.))",
-    re.DOTALL,
-)
-_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
-_FORM = re.compile(rb"%([0-9A-Fa-f]{2})|\+")
-_REFERENCE = re.compile(rb"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,8});?")
-_DATA_LINES = re.compile(rb"(?:\r\n|\n|\r)data: ?")
-_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{6,}+={0,2}")
-_HEX = re.compile(rb"[0-9A-Fa-f]{8,}+")
+_PERCENT = re.compile(rb"%[0-9A-Fa-f]{2}")
+_REFERENCE = re.compile(rb"&(?:#[0-9]|#[xX][0-9A-Fa-f]|[A-Za-z]{2})")
 _CONTROLS: Final = bytes(code for code in range(1, 0x20) if code not in b"\t\n\r\f\x1b") + b"\x7f"
-_NOT_PRINTED: Final = bytes(code for code in range(256) if not 0x20 <= code < 0x7F and code not in b"\t\n\r")
 _IN_FORM = re.compile(rb"[A-Za-z0-9_.\[\]]=[^\s\"'&+]{0,256}\+")
+_ASCII = re.compile("[\x01-\x7f]")
 _SHORT: Final = 64
 _REMEMBERED: Final = 200_000
-_SIMPLE: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"0": b"\0"}
-_PLAIN_BYTES: Final = (
-    frozenset(b"-_.~") | frozenset(range(0x30, 0x3A)) | frozenset(range(0x41, 0x5B)) | frozenset(range(0x61, 0x7B))
-)
-
-
-class Edit(NamedTuple):
-    """The bytes from ``start`` up to ``stop`` are to be ``new``."""
-
-    start: int
-    stop: int
-    new: bytes
-    what: str = ""
-    """What was there, in a word."""
-    at: str = ""
-    """Where in the message or head that is."""
-    is_gap: bool = False
-    """Nothing is put in its place, and that is admitted as a gap."""
 
 
 class Interest:
-    """Says which decoded bytes are worth a view: text, and what ``has`` something. Remembers words that are not."""
+    """Says which decoded bytes are worth a view: what may encode more, and what ``has`` something.
+
+    Remembers words that are not.
+    """
 
     def __init__(self, has: Callable[[bytes], bool]) -> None:
         self._has = has
         self._dull: set[bytes] = set()
 
-    def in_word(self, word: bytes, views: Iterable["Coded"]) -> Iterator["Coded"]:
-        """Those of a word's ``views`` that are worth it."""
-        if word in self._dull:
-            return
+    def in_word(self, word: bytes, views: Iterable["Coded"], least: int) -> Iterator["Coded"]:
+        """Those of a word's ``views`` that are worth it, if a value has ``least`` bytes."""
+        may_encode = _more(least).search
         is_dull = True
         for view in views:
-            if _is_text(view.text) or self._has(view.text):
+            if may_encode(view.text) or self._has(view.text):
                 is_dull = False
                 yield view
         if is_dull and len(word) <= _SHORT and len(self._dull) < _REMEMBERED:
             self._dull.add(word)
+
+    def is_dull(self, word: bytes) -> bool:
+        """Say whether ``word`` is known to have none."""
+        return word in self._dull
 
 
 class View(Protocol):
@@ -78,61 +72,6 @@ class View(Protocol):
 
     def outer(self, edits: list[Edit]) -> list[Edit]:
         """The edits of the encoded text that come to ``edits`` of `text`."""
-
-
-class Pieces:
-    """A view in which some stretches stand for others; everything else is as it is."""
-
-    def __init__(
-        self,
-        name: str,
-        source: bytes,
-        pattern: re.Pattern[bytes],
-        meaning: Callable[[re.Match[bytes]], bytes | None],
-        encode: Callable[[bytes], bytes],
-    ) -> None:
-        self.name = name
-        self._encode = encode
-        self._inner: list[int] = []
-        self._outer: list[tuple[int, int]] = []
-        parts: list[bytes] = []
-        done = size = 0
-        for found in pattern.finditer(source):
-            means = meaning(found)
-            if means is None:
-                continue
-            parts += (source[done : found.start()], means)
-            size += found.start() - done
-            self._inner += (size, size + len(means))
-            self._outer += ((found.start(), found.end()), (found.end(), found.end()))
-            size += len(means)
-            done = found.end()
-        parts.append(source[done:])
-        self.text = b"".join(parts)
-
-    def outer(self, edits: list[Edit]) -> list[Edit]:
-        """See `View`."""
-        return [
-            edit._replace(
-                start=self.place(edit.start), stop=self.place(edit.stop, is_stop=True), new=self._encode(edit.new)
-            )
-            for edit in edits
-        ]
-
-    def changes(self, start: int, stop: int) -> bool:
-        """Say whether anything between these places of `text` stands for something else."""
-        at = bisect_left(self._inner, start)
-        return at < len(self._inner) and self._inner[at] <= stop
-
-    def place(self, position: int, *, is_stop: bool = False) -> int:
-        """Where a position of `text` is in the source; within what stands for others, its beginning or its end."""
-        at = bisect_right(self._inner, position - is_stop) - 1
-        if at < 0:
-            return position
-        start, stop = self._outer[at]
-        if start == stop:
-            return start + position - self._inner[at]
-        return stop if is_stop else start
 
 
 class Coded:
@@ -153,26 +92,6 @@ class Coded:
         return [Edit(self._start, self._stop, self._encode(applied(self.text, edits)), whats, edits[0].at)]
 
 
-def applied(text: bytes, edits: list[Edit]) -> bytes:
-    """``text`` with ``edits``, which are in order and do not overlap."""
-    parts: list[bytes] = []
-    done = 0
-    for edit in edits:
-        parts += (text[done : edit.start], edit.new)
-        done = edit.stop
-    parts.append(text[done:])
-    return b"".join(parts)
-
-
-def settled(edits: list[Edit]) -> list[Edit]:
-    """``edits`` in order; of those that overlap, the one that begins first, and of these the longest."""
-    kept: list[Edit] = []
-    for edit in sorted(edits, key=lambda one: (one.start, -one.stop)):
-        if not kept or edit.start >= kept[-1].stop:
-            kept.append(edit)
-    return kept
-
-
 def is_binary(text: bytes) -> bool:
     """Say whether a longer text is none, by its control characters: then it is searched, but not for encodings."""
     return len(text) > _SHORT and (len(text) - len(text.translate(None, _CONTROLS))) * 50 > len(text)
@@ -185,45 +104,69 @@ def views(text: bytes, least: int, interest: Interest, before: View | None = Non
     is: what it has in common with what it was made of is not looked at again.
     """
     if b"\\" in text:
-        yield Pieces("JSON escapes", text, _ESCAPE, _unescaped, _escape)
+        yield Pieces(JSON, text)
     if b"%" in text and _PERCENT.search(text):
-        yield Pieces("percent encoding", text, _PERCENT, lambda found: bytes([int(found[1], 16)]), _as_percent)
+        yield Pieces(PERCENT, text)
     if b"+" in text and _IN_FORM.search(text):
-        yield Pieces("form encoding", text, _FORM, _unformed, _as_percent)
+        yield Pieces(FORM, text)
     if b"&" in text and _REFERENCE.search(text):
-        view = Pieces("HTML", text, _REFERENCE, _dereferenced, lambda new: html.escape(new.decode()).encode())
+        view = Pieces(HTML, text)
         if view.text != text:
             yield view
     if b"\ndata:" in text or b"\rdata:" in text:
-        yield Pieces("data lines", text, _DATA_LINES, lambda _: b"\n", lambda new: new)
-        yield Pieces("joined data lines", text, _DATA_LINES, lambda _: b"", lambda new: new)
+        yield Pieces(DATA_LINES, text)
+        yield Pieces(JOINED_LINES, text)
     yield from _runs(text, least, interest, before if isinstance(before, Pieces) else None)
     if b"\0" in text:
         yield from _wide(text)
 
 
-def _is_text(decoded: bytes) -> bool:
-    """Say whether decoded bytes look like text, or like UTF-16: words decode to noise."""
-    size = len(decoded)
-    if size > _SHORT and decoded.count(0) * 4 > size:
-        return True
-    if decoded.count(0) * 3 > size:
-        return True
-    return len(decoded.translate(None, _NOT_PRINTED)) * 5 >= size * 3 and not is_binary(decoded)
+@lru_cache(maxsize=64)
+def _more(least: int) -> re.Pattern[bytes]:
+    """What is in all bytes that encode a value of ``least`` bytes once more, but seldom in noise.
+
+    However it is encoded, that is a run of text or of UTF-16, as long as the value at least.
+    """
+    size = min(max(least, 4), 64)
+    text = rb"(?:[\t\n\r -~]|[\xc2-\xf4](?=[\x80-\xbf])|(?<=[\x80-\xf4])[\x80-\xbf]){%d}" % size
+    return re.compile(rb"%b|(?:\0.|.\0){%d}" % (text, size // 2), re.DOTALL)
+
+
+@lru_cache(maxsize=64)
+def _words(least: int) -> re.Pattern[bytes]:
+    """Words that may be base64 of ``least`` bytes or more.
+
+    It has capitals, but for one in thousands of short ones, or is digits alone.
+    """
+    size = max(6, -(-least * 4 // 3))
+    return re.compile(
+        rb"(?<![A-Za-z0-9+/_-])(?=[a-z0-9+/_-]*+[A-Z]|[0-9+/_-]++(?![a-z]))[A-Za-z0-9+/_-]{%d,}+={0,2}" % size
+    )
+
+
+@lru_cache(maxsize=64)
+def _digits(least: int) -> re.Pattern[bytes]:
+    """Runs of hexadecimal digits that stand for ``least`` bytes or more."""
+    return re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{%d,}+" % max(8, 2 * least))
 
 
 def _runs(text: bytes, least: int, interest: Interest, before: Pieces | None) -> Iterator[View]:
-    for found in _BASE64.finditer(text):
+    for found in _words(least).finditer(text):
         word = found[0]
-        if len(word) * 3 < least * 4 or word.islower():  # base64 has capitals, but for one in thousands of short ones
-            continue
-        if before is None or before.changes(found.start(), found.end()):
-            yield from interest.in_word(word, _alignments(word, found.start()))
-    for found in _HEX.finditer(text):
-        if found.end() - found.start() < 2 * least:
-            continue
-        if before is None or before.changes(found.start(), found.end()):
-            yield from interest.in_word(b"hex " + found[0], _nibbles(found[0], found.start()))
+        if not interest.is_dull(word) and (len(word) <= _SHORT or _is_new(found, before)):
+            for view in interest.in_word(word, _alignments(word, found.start()), least):
+                if not _is_new(found, before):
+                    break
+                yield view
+    for found in _digits(least).finditer(text):
+        word = b"hex " + found[0]
+        if not interest.is_dull(word) and _is_new(found, before):
+            yield from interest.in_word(word, _nibbles(found[0], found.start()), least)
+
+
+def _is_new(found: re.Match[bytes], before: Pieces | None) -> bool:
+    """Say whether a word is not the same in what the text was made of, where it was looked at."""
+    return before is None or before.changes(found.start(), found.end())
 
 
 def _nibbles(word: bytes, at: int) -> Iterator[Coded]:
@@ -272,7 +215,7 @@ def _wide(text: bytes) -> Iterator[View]:
         for skip in range(2):
             stop = len(text) - (len(text) - skip) % 2
             decoded = text[skip:stop].decode(order, "surrogatepass")
-            if any(character < "\x80" for character in decoded):
+            if _ASCII.search(decoded):
                 yield _Wide(order, skip, decoded)
 
 
@@ -304,41 +247,6 @@ class _Wide:
             for edit in edits
             if edit.start in starts and edit.stop in starts
         ]
-
-
-def unescaped(text: bytes) -> Pieces:
-    """The view of the inside of a JSON string."""
-    return Pieces("JSON escapes", text, _ESCAPE, _unescaped, _escape)
-
-
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    high, low, unit, byte, letter = found.groups()
-    if high is not None:
-        code = 0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF)
-        return chr(code).encode()
-    if unit is not None:
-        return chr(int(unit, 16)).encode("utf-8", "replace")
-    if byte is not None:
-        return bytes([int(byte, 16)])
-    return _SIMPLE.get(letter, letter)
-
-
-def _escape(new: bytes) -> bytes:
-    return new.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n").replace(b"\r", b"\\r")
-
-
-def _unformed(found: re.Match[bytes]) -> bytes:
-    return b" " if found[1] is None else bytes([int(found[1], 16)])
-
-
-def _as_percent(new: bytes) -> bytes:
-    return b"".join(bytes([one]) if one in _PLAIN_BYTES else b"%%%02X" % one for one in new)
-
-
-def _dereferenced(found: re.Match[bytes]) -> bytes | None:
-    text = found[0].decode()
-    means = html.unescape(text)
-    return None if means == text else means.encode("utf-8", "replace")
 
 
 def _to_hex(new: bytes) -> bytes:
