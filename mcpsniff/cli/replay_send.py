@@ -6,8 +6,9 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -15,6 +16,7 @@ import click
 from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture
+from mcpsniff.capture.salt import store_salt
 from mcpsniff.cli.output import note, output
 from mcpsniff.cli.replay_serve import RedactedError
 from mcpsniff.cli.show import printer_for
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from mcpsniff.replay.script import Script
     from mcpsniff.replay.send.links import Where
     from mcpsniff.replay.send.run import Run
+    from mcpsniff.transcript.pretty import Line
 
 STOPPED: Final = 128 + signal.SIGTERM
 DIFFERENT: Final = 1
@@ -40,6 +43,8 @@ def send(target: Target | None, **options: Any) -> int:
     """
     from mcpsniff.replay.normalise import rules_of
     from mcpsniff.replay.reading import read_script
+    from mcpsniff.replay.send.given import too_short
+    from mcpsniff.replay.send.hide import Hider
     from mcpsniff.replay.send.run import Run, talks_of
     from mcpsniff.replay.send.talk import Way
     from mcpsniff.replay.tempo import read_tempo
@@ -55,11 +60,16 @@ def send(target: Target | None, **options: Any) -> int:
     if where is None:
         recorded, folder = recorded_target(script, talks[0].server, is_agreed=options["yes"])
         where = where_of(recorded, options, folder)
-    run = Run(script, where, rules, way, allow_writes=options["allow_writes"], talks=talks)
+    given = [*where.headers, *where.variables.items()]
+    salt = lru_cache(lambda: store_salt(options["directory"], note))
+    hider = Hider(given, salt)
+    run = Run(script, where, rules, way, allow_writes=options["allow_writes"], talks=talks, hider=hider)
+    for name in too_short(given):
+        note(f"the value of {shown(name)} is too short to be hidden where the server says it back")
     for lack in script.lacks:
         note(shown(lack.text))
     say_masked(run)
-    _hold(run, options)
+    _hold(run, options, salt)
     return DIFFERENT if run.differs else 0
 
 
@@ -162,15 +172,18 @@ def say_masked(run: "Run") -> None:
         note(f"the recorded client sent {shown(', '.join(missing))}, which is not sent again: --header gives it")
 
 
-def _hold(run: "Run", options: dict[str, Any]) -> None:
+def _hold(run: "Run", options: dict[str, Any], salt: Callable[[], bytes]) -> None:
     """Hold the conversations, and tell what came of them: on stdout, and in the files that are asked for."""
     from mcpsniff.cli.replay_update import updated
     from mcpsniff.replay.send.outcome import TalkOutcome
     from mcpsniff.replay.send.run import send_again
     from mcpsniff.replay.send.text import summary_lines, talk_lines
 
-    print_line, width = printer_for(sys.stdout.buffer, to_file=False)
+    printed, width = printer_for(sys.stdout.buffer, to_file=False)
     of_several = len(run.talks) > 1
+
+    def print_line(line: "Line") -> None:
+        printed([(role, run.hider.hide_text(text)) for role, text in line])
 
     def told(outcome: TalkOutcome) -> None:
         for line in talk_lines(outcome, width, of_several=of_several):
@@ -185,7 +198,7 @@ def _hold(run: "Run", options: dict[str, Any]) -> None:
         await send_again(run, tape, told)
 
     with _reporting(run, options["report"]):
-        with updated(options["update"], run.where, run.script, options["directory"]) as tape:
+        with updated(options["update"], run.where, run.script, run.hider, salt) as tape:
             try:
                 asyncio.run(hold())
             except asyncio.CancelledError:  # told to stop: nothing is left behind, and no capture either
@@ -204,4 +217,4 @@ def _reporting(run: "Run", path: str | None) -> Iterator[None]:
         return
     with output(path) as stream:
         yield
-        stream.write(json.dumps(report(run), indent=2).encode() + b"\n")
+        stream.write(json.dumps(run.hider.hide_all(report(run)), indent=2).encode() + b"\n")

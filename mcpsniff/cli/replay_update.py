@@ -2,14 +2,12 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mcpsniff import __version__
 from mcpsniff.capture.labels import shown
-from mcpsniff.capture.salt import store_salt
 from mcpsniff.capture.store import SUFFIX
 from mcpsniff.capture.writer import CaptureWriter, new_run_id, rfc3339
 from mcpsniff.cli.output import note, output
@@ -17,15 +15,19 @@ from mcpsniff.errors import CaptureError, UsageError
 from mcpsniff.proxy.mask import Masker
 from mcpsniff.proxy.mask_argv import mask_argv
 from mcpsniff.replay.script import Script, Talk
+from mcpsniff.replay.send.hide import Hider
 from mcpsniff.replay.send.links import Where
-from mcpsniff.replay.send.tape import CaptureTape, Entry, Hider
+from mcpsniff.replay.send.tape import CaptureTape, Entry
+from mcpsniff.transcript.units import count
 
 if TYPE_CHECKING:
     from mcpsniff.replay.send.run import MakeTape
 
 
 @contextmanager
-def updated(path: str | None, where: Where, script: Script, directory: str | None) -> "Iterator[MakeTape]":
+def updated(
+    path: str | None, where: Where, script: Script, hider: Hider, salt: Callable[[], bytes]
+) -> "Iterator[MakeTape]":
     """What gives each conversation the tape that keeps it; the file at ``path`` is there when all went well.
 
     A server that is started anew for each conversation has a capture for each: ``FILE``, then ``FILE-2`` and so on.
@@ -36,8 +38,6 @@ def updated(path: str | None, where: Where, script: Script, directory: str | Non
         return
     if not path.endswith(SUFFIX):
         raise UsageError(f"--update writes a capture, and a capture's name ends in {SUFFIX}, unlike {shown(path)}")
-    salt = lru_cache(lambda: store_salt(directory, note))
-    hider = Hider([*where.headers, *where.variables.items()], salt)
     with ExitStack() as stack:
         made: list[_Kept] = []
 
@@ -54,6 +54,11 @@ def updated(path: str | None, where: Where, script: Script, directory: str | Non
         yield tape
     for one in made:
         note(f"the new session is in {shown(one.path)}")
+    if hider.withheld:
+        note(
+            f"{count(hider.withheld, 'piece')} of what was said had a given value in an unusual encoding:"
+            " in place of the whole there are asterisks"
+        )
 
 
 class _Kept:
@@ -91,7 +96,10 @@ def _kept(path: str, header: dict[str, Any], hider: Hider, salt: Any, *, is_http
 def _header(where: Where, script: Script, hider: Hider) -> dict[str, Any]:
     """What the header of the new capture says: of the server that was spoken to now, under the label of then."""
     place: dict[str, Any] = (
-        {"argv": [hider.hide_text(word) for word in mask_argv(list(where.command))], "cwd": where.folder or os.getcwd()}
+        {
+            "argv": [hider.hide_text(word) for word in mask_argv(list(where.command))],
+            "cwd": hider.hide_text(where.folder or os.getcwd()),
+        }
         if where.url is None
         else {"upstream": hider.hide_text(mask_argv([where.url])[0])}
     )

@@ -194,15 +194,22 @@ def test_the_new_session_is_kept_without_what_was_given(
     assert (again.status, again.out.splitlines()[-1]) == (0, "4 requests: 4 same"), again.out + again.err
 
 
-def test_a_secret_that_the_server_says_back_is_not_kept(tmp_path: Path) -> None:
-    code = "import json,os,sys\nfor line in sys.stdin:\n m=json.loads(line)\n"
-    code += " if 'id' in m: print(json.dumps({'jsonrpc':'2.0','id':m['id'],'result':dict(os.environ)}),flush=True)"
-    capture = kept(tmp_path / "c.mcpcap", '@open 2025-11-25\nC> {"jsonrpc":"2.0","id":1,"method":"ping"}')
-    secret, new = 'quo"ted-s3cret', tmp_path / "new.mcpcap"
-    words = ["--update", str(new), "--env", f"API_KEY={secret}", "--dir", str(tmp_path / "d")]
-    run("replay", str(capture), *words, "--to", "--", sys.executable, "-c", code)
+def test_a_secret_that_the_server_says_back_is_neither_kept_nor_shown(tmp_path: Path) -> None:
+    code = "import json,os,sys\nprint(os.environ['API_KEY'],file=sys.stderr)\nfor line in sys.stdin:\n"
+    code += " m=json.loads(line)\n key=os.environ['API_KEY']\n"
+    code += " print(json.dumps({'jsonrpc':'2.0','method':'notifications/'+key}))\n"
+    code += " result={'x'*50+key:'y'*400+key*20,'z':'q'*1990+key}\n"
+    code += " if 'id' in m: print(json.dumps({'jsonrpc':'2.0','id':m['id'],'result':result}),flush=True);sys.exit(3)"
+    dialogue = '@open 2025-11-25\nC> {"jsonrpc":"2.0","id":1,"method":"ping"}\nS> {"jsonrpc":"2.0","id":1,"result":{}}'
+    capture = kept(tmp_path / "c.mcpcap", dialogue)
+    secret, new, report = 'quo"ted-s3cret', tmp_path / "new.mcpcap", tmp_path / "r.json"
+    words = ["--update", str(new), "--report", str(report), "--env", f"API_KEY={secret}", "--dir", str(tmp_path / "d")]
+    done = run("replay", str(capture), *words, "--to", "--", sys.executable, "-c", code)
     text = new.read_text(encoding="utf-8")
-    assert "s3cret" not in text
+    for told in (text, report.read_text(encoding="utf-8"), done.out, done.err):
+        assert "ted-s3" not in told
+        assert "quo" not in told
+        assert "**" in told or told is done.err
     assert '"what":"given"' in text
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,8 +12,9 @@ import pytest
 from mcpsniff.capture.reader import open_capture
 from mcpsniff.errors import UsageError
 from mcpsniff.replay.reading import read_script
+from mcpsniff.replay.send.hide import Hider
 from mcpsniff.replay.send.run import talks_of
-from mcpsniff.replay.send.tape import CaptureTape, Entry, Hider
+from mcpsniff.replay.send.tape import CaptureTape, Entry
 from tests.cli.running import run
 
 SECRET = 's3cr"et/+\u00e9 value'
@@ -29,7 +31,40 @@ SPELT = {
     "json in json": json.dumps({"text": json.dumps({"k": SECRET})}),
     "url": "https://x.test/?k=" + quote(SECRET, safe=""),
     "hex": SECRET.encode().hex(),
+    "hex, in pairs": SECRET.encode().hex(" ").upper(),
+    "hex, with colons": SECRET.encode().hex(":"),
+    "percent, all": "".join(f"%{byte:02x}" for byte in SECRET.encode()),
+    "percent, twice": quote(quote(SECRET, safe=""), safe=""),
+    "base64, twice": base64.b64encode(base64.b64encode(SECRET.encode())).decode(),
+    "base64 of json": base64.b64encode(json.dumps({"key": SECRET, "n": 1}).encode()).decode(),
+    "base64 in lines": json.dumps(base64.encodebytes(f"{'x' * 44}{SECRET}".encode()).decode()),
+    "escapes": "".join(f"\\u{ord(letter):04x}" for letter in SECRET),
+    "backwards": SECRET[::-1],
 }
+
+GIVEN = {
+    "Authorization: Bearer tok-SECRET-12345": ["tok-SECRET-12345"],
+    "Authorization: Basic " + base64.b64encode(b"anna:pass-SECRET").decode(): ["pass-SECRET", "anna:pass-SECRET"],
+    "Cookie: sid=cookie-SECRET; theme=dark-SECRET%21": ["cookie-SECRET", "dark-SECRET!"],
+    "DATABASE_URL: postgres://anna:pg-SECRET@db.test/x": ["pg-SECRET"],
+}
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_what_is_a_secret_in_a_value_is_hidden_by_itself_too(given: str) -> None:
+    name, _, value = given.partition(": ")
+    for part in (value, value.rpartition(" ")[2], *GIVEN[given]):
+        for text in (part, base64.b64encode(json.dumps([part]).encode()).decode()):
+            hidden = hider(name, value).hide_text(f"you said {text}.")
+            assert "SECRET" not in hidden
+            assert text not in hidden
+
+
+def test_what_cannot_be_hidden_by_itself_is_withheld() -> None:
+    it = hider()
+    hidden, places = it.hide(b"a line\n" + base64.b64encode(f"\0{SECRET}\0".encode("utf-32-le")) + b"\n")
+    assert re.fullmatch(rb"[*\n]+", hidden)
+    assert (len(places), it.withheld) == (1, 1)
 
 
 @pytest.mark.parametrize("spelling", SPELT)
@@ -37,9 +72,9 @@ def test_a_value_is_found_however_it_is_spelt(spelling: str) -> None:
     text = f"before {SPELT[spelling]} after".encode()
     hidden, ((start, length, mark),) = hider().hide(text)
     assert len(hidden) == len(text)
-    assert hidden[start : start + length] == b"*" * length
-    assert b"value" not in hidden
-    assert b"s3cr" not in hidden
+    assert set(hidden[start : start + length]) <= set(b"*")
+    for left in (b"value", b"s3cr", b"eulav", b"76616c", b"%76"):
+        assert left not in hidden
     assert len(mark) == 16
 
 

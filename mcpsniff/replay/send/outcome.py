@@ -1,7 +1,7 @@
 """What came of sending a recorded conversation again: for each of its requests, and for the conversation."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mcpsniff.protocol.exchange import target_of
@@ -9,6 +9,7 @@ from mcpsniff.protocol.message import Message
 from mcpsniff.replay.compare import Difference, compare_messages
 from mcpsniff.replay.normalise import Pairs, Rules
 from mcpsniff.replay.script import Scene, Talk
+from mcpsniff.replay.send.hide import Hider
 
 SAME: Final = "same"
 DIFFERS: Final = "differs"
@@ -93,11 +94,32 @@ class TalkOutcome:
         return bool(self.said) or any(outcome.state in FAILED for outcome in self.outcomes)
 
 
+def hidden(talk: TalkOutcome, hider: Hider) -> TalkOutcome:
+    """A conversation's outcome without what was given to the server: it is not to be shown, whole or in part."""
+    for one in talk.outcomes:
+        one.differences = [_hidden(difference, hider) for difference in one.differences]
+        one.why, one.said, one.notes = hider.hide_text(one.why), hider.hide_all(one.said), hider.hide_all(one.notes)
+    talk.said, talk.notes = hider.hide_all(talk.said), hider.hide_all(talk.notes)
+    talk.last_words = hider.hide_all(talk.last_words)
+    return talk
+
+
+def _hidden(difference: Difference, hider: Hider) -> Difference:
+    return replace(
+        difference,
+        path=tuple(hider.hide_all(list(difference.path))),
+        live_path=tuple(hider.hide_all(list(difference.live_path))),
+        recorded=hider.hide_all(difference.recorded),
+        live=hider.hide_all(difference.live),
+    )
+
+
 class Judge:
     """Compares what came with what was recorded, by the same rules and names for a whole run."""
 
-    def __init__(self, rules: Rules, pairs: Pairs | None = None) -> None:
+    def __init__(self, rules: Rules, pairs: Pairs | None = None, hider: Hider | None = None) -> None:
         self.rules = rules
+        self.hider = hider or Hider([], lambda: b"")
         self.pairs = pairs or Pairs()
 
     def compare(self, recorded: Message, live: Message) -> list[Difference]:

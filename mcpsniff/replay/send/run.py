@@ -10,9 +10,10 @@ from mcpsniff.protocol.talk import BARE, LEGACY, SESSION
 from mcpsniff.replay.normalise import Pairs, Rules
 from mcpsniff.replay.script import Script, Talk
 from mcpsniff.replay.send.guard import Tools
+from mcpsniff.replay.send.hide import Hider
 from mcpsniff.replay.send.link import Link, Tape, UnreachableError
 from mcpsniff.replay.send.links import EitherLink, Where, link_to
-from mcpsniff.replay.send.outcome import Judge, TalkOutcome
+from mcpsniff.replay.send.outcome import Judge, TalkOutcome, hidden
 from mcpsniff.replay.send.talk import Sender, Way
 
 AT_ONCE: Final = 32
@@ -34,6 +35,8 @@ class Run:
     """In the same order."""
     pairs: Pairs = field(default_factory=Pairs)
     """Which made-up names of the recording stand for which of the run."""
+    hider: Hider = field(default_factory=lambda: Hider([], lambda: b""))
+    """Hides what was given to the server in all that is told."""
 
     @property
     def differs(self) -> bool:
@@ -64,7 +67,7 @@ type MakeTape = Callable[[Talk], Tape | None]
 
 async def send_again(run: Run, tape: MakeTape, told: Callable[[TalkOutcome], None]) -> None:
     """Hold all conversations; ``told`` hears of each, in order. Raises UnreachableError if nobody was ever reached."""
-    judge, tools = Judge(run.rules, run.pairs), Tools(run.talks, allow_writes=run.allow_writes)
+    judge, tools = Judge(run.rules, run.pairs, run.hider), Tools(run.talks, allow_writes=run.allow_writes)
     room = asyncio.Semaphore(AT_ONCE)
     tasks: list[asyncio.Task[TalkOutcome]] = []
 
@@ -84,7 +87,7 @@ async def send_again(run: Run, tape: MakeTape, told: Callable[[TalkOutcome], Non
         tasks.append(asyncio.create_task(hold(talk, before)))
     try:
         for task in tasks:
-            outcome = await task
+            outcome = hidden(await task, run.hider)
             run.outcomes.append(outcome)
             told(outcome)
     finally:

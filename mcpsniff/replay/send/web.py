@@ -167,12 +167,14 @@ class Response:
     async def read(self, most: int) -> bytes:
         """Its body, at most so many bytes of it."""
         parts, size = [], 0
-        async for piece in self._answer.content.iter_any():
-            self._taped.piece(piece)
-            parts.append(piece[: most - size])
-            size += len(parts[-1])
-            if size >= most:
-                break
+        try:
+            async for piece in self._answer.content.iter_any():
+                parts.append(piece[: most - size])
+                size += len(parts[-1])
+                if size >= most:
+                    break
+        finally:  # the tape gets it whole, so that what is not to be kept can be found
+            self._taped.piece(b"".join(parts))
         return b"".join(parts)
 
     async def events(self, splitter: EventSplitter) -> AsyncIterator[Frame]:
@@ -183,7 +185,9 @@ class Response:
             spans = (Span(0, offset, offset + len(piece)),)
             offset += len(piece)
             frames = splitter.feed(now_us(), piece, spans)
-            if frames:  # the tape gets whole events, in which what is not to be kept can be found
+            if (
+                frames or len(pending) > FRAME_LIMIT
+            ):  # the tape gets whole events, in which what is not to be kept can be found
                 self._taped.piece(bytes(pending))
                 pending.clear()
             for frame in frames:
