@@ -1,7 +1,7 @@
 """Texts in which some stretches stand for others: escapes of JSON, percent signs, references of HTML, lines of events.
 
 `Pieces` is such a text without them. Which bytes of it came from where it finds out when it is asked: then it keeps
-sixteen bytes for each run of stretches, and looks into a run for a place within it.
+eight bytes for each run of stretches, and looks into a run for a place within it.
 """
 
 import html
@@ -89,20 +89,27 @@ class Pieces:
         self._source = source
 
     @cached_property
-    def _borders(self) -> tuple["array[int]", "array[int]"]:
-        """Where each run begins and ends, in `text` and in the source."""
+    def _begins(self) -> tuple["array[int]", "array[int]"]:
+        """Where each run begins, in `text` and in the source."""
         inner, outer = array("I"), array("I")
         moved = 0
-        decoded = self._coding.run
+        decoded, is_json = self._coding.run, self._coding is JSON
         for found in self._coding.runs.finditer(self._source):
             start, stop = found.span()
-            size = len(decoded(found[0]))
             inner.append(start + moved)
-            inner.append(start + moved + size)
             outer.append(start)
-            outer.append(stop)
-            moved += size - (stop - start)
+            if stop - start == 2 and is_json:
+                moved -= 1
+            else:
+                moved += len(decoded(found[0])) - stop + start
         return inner, outer
+
+    def _run(self, number: int) -> tuple[int, int, int, int]:
+        """Where a run begins and ends, in `text` and in the source."""
+        inner, outer = self._begins
+        found = self._coding.runs.match(self._source, outer[number])
+        assert found is not None
+        return inner[number], inner[number] + len(self._coding.run(found[0])), found.start(), found.end()
 
     def outer(self, edits: list[Edit]) -> list[Edit]:
         """See `View`."""
@@ -114,19 +121,19 @@ class Pieces:
 
     def changes(self, start: int, stop: int) -> bool:
         """Say whether anything between these places of `text` stands for something else."""
-        inner, _ = self._borders
+        inner, _ = self._begins
         at = bisect_left(inner, start)
-        return at % 2 == 1 or (at < len(inner) and inner[at] <= stop)
+        return (at < len(inner) and inner[at] <= stop) or (at > 0 and self._run(at - 1)[1] >= start)
 
     def place(self, position: int, *, is_stop: bool = False) -> int:
         """Where a position of `text` is in the source; within what stands for others, its beginning or its end."""
-        inner, outer = self._borders
-        at = bisect_right(inner, position - is_stop) - 1
+        at = bisect_right(self._begins[0], position - is_stop) - 1
         if at < 0:
             return position
-        if at % 2:
-            return outer[at] + position - inner[at]
-        return self._within(outer[at], outer[at + 1], position - inner[at], is_stop=is_stop)
+        begin, end, start, stop = self._run(at)
+        if position - is_stop >= end:
+            return stop + position - end
+        return self._within(start, stop, position - begin, is_stop=is_stop)
 
     def _within(self, start: int, stop: int, position: int, *, is_stop: bool) -> int:
         """A place in the run of stretches from ``start`` to ``stop``."""

@@ -34,6 +34,10 @@ _REFERENCE = re.compile(rb"&(?:#[0-9]|#[xX][0-9A-Fa-f]|[A-Za-z]{2})")
 _CONTROLS: Final = bytes(code for code in range(1, 0x20) if code not in b"\t\n\r\f\x1b") + b"\x7f"
 _IN_FORM = re.compile(rb"[A-Za-z0-9_.\[\]]=[^\s\"'&+]{0,256}\+")
 _ASCII = re.compile("[\x01-\x7f]")
+_WORD: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_NO_WORD = re.compile(rb"[^A-Za-z0-9+/_=-]")
+_ONLY_WORDS: Final = bytes(code if code in _WORD else 0x20 for code in range(256))
+_BLOCK: Final = 1 << 20
 _SHORT: Final = 64
 _REMEMBERED: Final = 200_000
 
@@ -47,6 +51,8 @@ class Interest:
     def __init__(self, has: Callable[[bytes], bool]) -> None:
         self._has = has
         self._dull: set[bytes] = set()
+        self.known: set[bytes] = set()
+        """Words that need not be looked at again, since they are too short, or dull."""
 
     def in_word(self, word: bytes, views: Iterable["Coded"], least: int) -> Iterator["Coded"]:
         """Those of a word's ``views`` that are worth it, if a value has ``least`` bytes."""
@@ -132,36 +138,74 @@ def _more(least: int) -> re.Pattern[bytes]:
     return re.compile(rb"%b|(?:\0.|.\0){%d}" % (text, size // 2), re.DOTALL)
 
 
+def _in_base64(least: int) -> int:
+    """Characters of base64 for so many bytes."""
+    return max(6, -(-least * 4 // 3))
+
+
+def _in_hex(least: int) -> int:
+    return max(8, 2 * least)
+
+
 @lru_cache(maxsize=64)
 def _words(least: int) -> re.Pattern[bytes]:
     """Words that may be base64 of ``least`` bytes or more.
 
     It has capitals, but for one in thousands of short ones, or is digits alone.
     """
-    size = max(6, -(-least * 4 // 3))
     return re.compile(
-        rb"(?<![A-Za-z0-9+/_-])(?=[a-z0-9+/_-]*+[A-Z]|[0-9+/_-]++(?![a-z]))[A-Za-z0-9+/_-]{%d,}+={0,2}" % size
+        rb"(?<![A-Za-z0-9+/_-])(?=[a-z0-9+/_-]*+[A-Z]|[0-9+/_-]++(?![a-z]))[A-Za-z0-9+/_-]{%d,}+={0,2}"
+        % _in_base64(least)
     )
 
 
 @lru_cache(maxsize=64)
 def _digits(least: int) -> re.Pattern[bytes]:
     """Runs of hexadecimal digits that stand for ``least`` bytes or more."""
-    return re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{%d,}+" % max(8, 2 * least))
+    return re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{%d,}+" % _in_hex(least))
 
 
 def _runs(text: bytes, least: int, interest: Interest, before: Pieces | None) -> Iterator[View]:
-    for found in _words(least).finditer(text):
-        word = found[0]
-        if not interest.is_dull(word) and (len(word) <= _SHORT or _is_new(found, before)):
-            for view in interest.in_word(word, _alignments(word, found.start()), least):
-                if not _is_new(found, before):
-                    break
-                yield view
-    for found in _digits(least).finditer(text):
-        word = b"hex " + found[0]
-        if not interest.is_dull(word) and _is_new(found, before):
-            yield from interest.in_word(word, _nibbles(found[0], found.start()), least)
+    for start, stop in _blocks(text):
+        is_base64, is_hex = _looks_coded(text[start:stop], least, interest)
+        if is_base64:
+            for found in _words(least).finditer(text, start, stop):
+                word = found[0]
+                core = word.rstrip(b"=")
+                if not interest.is_dull(core) and (len(word) <= _SHORT or _is_new(found, before)):
+                    for view in interest.in_word(core, _alignments(word, found.start()), least):
+                        if not _is_new(found, before):
+                            break
+                        yield view
+        if is_hex:
+            for found in _digits(least).finditer(text, start, stop):
+                word = b"hex " + found[0]
+                if not interest.is_dull(word) and _is_new(found, before):
+                    yield from interest.in_word(word, _nibbles(found[0], found.start()), least)
+
+
+def _blocks(text: bytes) -> Iterator[tuple[int, int]]:
+    """Stretches of ``text`` that no word lies across."""
+    start = 0
+    while start < len(text):
+        found = _NO_WORD.search(text, start + _BLOCK)
+        stop = len(text) if found is None else found.end()
+        yield start, stop
+        start = stop
+
+
+def _looks_coded(text: bytes, least: int, interest: Interest) -> tuple[bool, bool]:
+    """Say whether there are words that may be base64, and such that may be hexadecimal, which are not known yet."""
+    known, is_dull = interest.known, interest.is_dull
+    in_base64, in_hex, digits = _in_base64(least), _in_hex(least), _digits(least)
+    is_base64 = is_hex = False
+    for word in {*text.translate(_ONLY_WORDS).split()}.difference(known):
+        coded = len(word) >= in_base64 and not word.islower() and not is_dull(word)
+        hexes = len(word) >= in_hex and any(not is_dull(b"hex " + run) for run in digits.findall(word))
+        if not coded and not hexes and len(word) <= _SHORT and len(known) < _REMEMBERED:
+            known.add(word)
+        is_base64, is_hex = is_base64 or coded, is_hex or hexes
+    return is_base64, is_hex
 
 
 def _is_new(found: re.Match[bytes], before: Pieces | None) -> bool:
