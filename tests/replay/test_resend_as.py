@@ -17,15 +17,17 @@ from mcpsniff.errors import UsageError
 from mcpsniff.protocol.http import Http
 from mcpsniff.replay.reading import read_script
 from mcpsniff.replay.resend.curl import curl, json_text, shell_word
-from mcpsniff.replay.resend.holes import Hole, form, header_value, holes, json_object, url, words
+from mcpsniff.replay.resend.holes import Hole, form, header_value, holes, json_object, plain, url, words
 from mcpsniff.replay.resend.order import Order, order_of
 from mcpsniff.replay.resend.pick import Picked
 from mcpsniff.replay.resend.python import python
+from mcpsniff.replay.resend.talk import edited_message
 from mcpsniff.replay.script import PIPE
 from tests.capture.capture_files import save
 from tests.captures.samples import FOLDER
 from tests.dialogue import play
 from tests.replay.little_server import SECRET, Served, serving
+from tests.replay.staging import script_of
 from tests.transcript import http_sessions
 
 SERVER = Path(__file__).with_name("little_server.py")
@@ -222,6 +224,59 @@ def test_what_cannot_be_printed_is_said(words: list[str], said: str, capsys: pyt
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("upstream", ["file:///etc/passwd", "http://[::1/mcp", "http://h:99999999/mcp"])
+def test_a_server_whose_url_cannot_be_used_has_to_be_named(
+    upstream: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file, calls = capture(tmp_path, STREAMABLE, transport="http")
+    file.write_text(file.read_text().replace('"upstream":"http://127.0.0.1:8000"', f'"upstream":"{upstream}"'))
+    for way in ("curl", "python"):
+        status = run(["resend", str(file), str(calls[0]), "--as", way])
+        said = capsysbinary.readouterr()
+        assert (status, said.out) == (2, b"")
+        assert b"--to URL says where it is" in said.err
+        assert run(["resend", str(file), str(calls[0]), "--as", way, "--to", "http://[::1/mcp"]) == 2
+        assert b"is no URL" in capsysbinary.readouterr().err
+
+
+def test_what_was_edited_is_printed(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setenv("VISUAL", "sed -i.bak 's/: 20/: 30/'")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    file, calls = capture(tmp_path, STREAMABLE)
+    for way, shell in (("curl", ["sh"]), ("python", [sys.executable, "-"])):
+        text = printed(capsysbinary, file, str(calls[0]), "--edit", "--as", way, "--to", f"{served.origin}/mcp")
+        assert text_of(ran(shell, text, tmp_path, AUTHORIZATION=SECRET).stdout) == "52"
+
+
+def test_headers_that_repeat_what_was_edited_are_made_anew() -> None:
+    meta = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
+    old = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":{{"x":1}},{meta}}}}}'
+    script = script_of(f"""\
+@http
+C> POST /mcp
+    MCP-Protocol-Version: 2026-07-28
+    Mcp-Method: tools/call
+    Mcp-Name: a
+    Mcp-Param-X: 1
+    X-Odd: odd
+    {old}
+S> 200 {told(1)}
+""")
+    talk = script.talks[0]
+    scene = talk.scenes[0]
+    assert scene.cue is not None
+    made = edited_message(scene.cue, old.replace('"a"', '"b"').encode())
+    both: list[dict[str, Any]] = [{}, {"url_to": "http://h/mcp"}]
+    for to in both:
+        order = order_of(Picked(talk, scene, made, scene.cue.http), script, "x", **to)
+        headers = {name.lower(): plain(value) for name, value in order.headers}
+        assert (headers["mcp-name"], headers["x-odd"], headers["mcp-method"]) == ("b", "odd", "tools/call")
+        assert "mcp-param-x" not in headers
+
+
 def test_a_large_body_stands_below_the_command(served: Served, tmp_path: Path) -> None:
     text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "x" * 300_000}})
     made = curl(Order("x", "bare", text.encode(), url=(f"{served.origin}/mcp",)))
@@ -275,6 +330,11 @@ def test_holes_are_named_after_what_announces_them() -> None:
         Hole("API_KEY"),
         "&x=2",
     )
+    quoted = url("https://u:p'q@h/?api_key=abc'12345678&x='1'#access_token='a\"b'")
+    assert [part for part in quoted if isinstance(part, str)] == ["https://", "@h/?api_key=", "&x='1'#access_token="]
+    for word in ("https://h/?api_key=a'12345678", '--api-key=abc"12345678'):
+        assert "12345678" not in plain(words([word])[0])
+    assert words(["--api-key='abc12345678'"]) == [("--api-key='", Hole("API_KEY"), "'")]
     made = words(["x", "--token", "***", "--api-key=abc", "-c", "A_SECRET=x run", "***"])
     assert holes(made) == ["TOKEN", "API_KEY", "A_SECRET", "SECRET"]
     assert made[4:6] == [("-c",), ("A_SECRET=", Hole("A_SECRET"), " run")]

@@ -5,22 +5,27 @@ A capture has ``*`` for the secrets that were masked while it was recorded. Wher
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from mcpsniff.proxy.mask_argv import MASK, mask_argv
 from mcpsniff.proxy.mask_head import SCHEMES
-from mcpsniff.proxy.mask_keys import decoded_text
+from mcpsniff.proxy.mask_keys import UrlScanner, decoded_text
+from mcpsniff.proxy.mask_marks import Marks
 from mcpsniff.proxy.mask_names import is_credential_header, is_telling_member
 from mcpsniff.proxy.mask_told import without_secrets
 
 _SCHEME: Final = re.compile(rf"(?:{'|'.join(word.decode() for word in SCHEMES)})\s+(?=\S)", re.IGNORECASE)
-_IN_A_URL: Final = re.compile(r"(?:(?<=://)|([\w.%-]+)=)(\*+)(?=[@&#]|$)")
+_USER: Final = re.compile(rb"(?<=://)[^/?#@\s]+(?:@[^/?#@\s]+)*(?=@)")
+_STARS: Final = re.compile(rb"(?<==)\*+(?=[&#]|\Z)")
+_KEY: Final = re.compile(rb"([\w.%-]+)=\Z")
 _FORM_FIELD: Final = re.compile(rb"(?P<before>^|&)(?P<name>[^=&]*)(?P<between>=)(?P<value>[^&]*)")
 _JSON_TEXT: Final = rb'[^"\\]*(?:\\.[^"\\]*)*'
 _JSON_MEMBER: Final = re.compile(
     rb'(?P<before>")(?P<name>' + _JSON_TEXT + rb')(?P<between>"\s*:\s*")(?P<value>' + _JSON_TEXT + rb")", re.DOTALL
 )
+_ODD_QUOTE: Final = re.compile(r"\A[\"'][^&#]*")
 _NO_NAME: Final = re.compile(r"[^A-Z0-9]+")
 _OF_A_WORD: Final = re.compile(r"([\w.-]+)[\"']?(?:\s*[=:]\s*|\s+)[\"']?(?:\w+\s+)?$")
 
@@ -51,8 +56,36 @@ def header_value(name: str, value: str) -> Holed:
 
 
 def url(text: str) -> Holed:
-    """A URL without its user and the secrets in its query or fragment."""
-    return _split(without_secrets(text), _IN_A_URL, group=2)
+    """A URL, or a text with one in it, without its user and the secrets in its query or fragment.
+
+    What is hidden goes as far as a value does, whatever is in it: a quote does not end it.
+    """
+    plain_text = text.replace(MASK[0], "x")  # so that what is hidden differs from it
+    data, hidden = (one.encode("utf-8", "surrogatepass") for one in (plain_text, without_secrets(plain_text)))
+    is_hidden = [one != other for one, other in zip(data, hidden, strict=True)]
+    marks = Marks(lambda: b"")
+    scanner = UrlScanner(marks)
+    scanner.reset(ends_at_space=False)
+    scanner.scan(data, 0, len(data))
+    spans = [(at, at + 1) for at, (one, other) in enumerate(zip(data, marks.masked(data), strict=True)) if one != other]
+    recorded = text.encode("utf-8", "surrogatepass")
+    spans += [found.span() for pattern in (_USER, _STARS) for found in pattern.finditer(recorded)]
+    for start, stop in spans:
+        is_hidden[start:stop] = [True] * (stop - start)
+    return tuple(_parts(recorded, is_hidden))
+
+
+def _parts(data: bytes, is_hidden: list[bool]) -> Iterator[str | Hole]:
+    """The text, with a hole for each run of bytes that are hidden."""
+    at = 0
+    for hides, run in groupby(is_hidden):
+        stop = at + len(list(run))
+        if hides:
+            named = _KEY.search(data[:at])
+            yield Hole(variable(named[1].decode() if named else "userinfo" if data[:at].endswith(b"://") else "secret"))
+        else:
+            yield data[at:stop].decode("utf-8", "surrogatepass")
+        at = stop
 
 
 def words(argv: Iterable[str]) -> list[Holed]:
@@ -62,14 +95,17 @@ def words(argv: Iterable[str]) -> list[Holed]:
     for before, word in zip(["", *masked], masked, strict=False):
         parts: list[str | Hole] = []
         for place, piece in enumerate(word.split(MASK)):
+            rest = piece
             if place:
                 left = "".join(part for part in parts if isinstance(part, str))
                 named = _OF_A_WORD.search(left)
                 parts.append(
                     Hole(variable(named[1] if named else before.lstrip("-") if before.startswith("-") else "secret"))
                 )
-            if piece:
-                parts.append(piece)
+                if not left.endswith(piece[:1]) and not any(map(str.isspace, word)):
+                    rest = _ODD_QUOTE.sub("", piece, count=1)  # a quote that nothing has opened is a part of the secret
+            if rest:
+                parts.append(rest)
         found.append(tuple(parts))
     return found
 
@@ -97,13 +133,3 @@ def holes(texts: Iterable[Holed]) -> list[str]:
 def plain(text: Holed) -> str:
     """The text with the names of the variables in its holes, for people."""
     return "".join(part if isinstance(part, str) else f"${part.name}" for part in text)
-
-
-def _split(masked: str, wanted: re.Pattern[str], group: int) -> Holed:
-    parts: list[str | Hole] = []
-    done = 0
-    for found in wanted.finditer(masked):
-        start, stop = found.span(group)
-        parts += [masked[done:start], Hole(variable(found[1] or "userinfo"))]
-        done = stop
-    return tuple(part for part in (*parts, masked[done:]) if part != "")

@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.http import (
@@ -21,14 +22,26 @@ from mcpsniff.protocol.http import (
 )
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.protocol.outline import outline
+from mcpsniff.protocol.param_headers import PREFIX
 from mcpsniff.protocol.revisions import LEGACY as LEGACY_REVISIONS
 from mcpsniff.protocol.talk import BARE, LEGACY, MODERN, SESSION
-from mcpsniff.replay.resend.holes import Holed, form, header_value, json_object, url, words
+from mcpsniff.replay.resend.holes import Holed, form, header_value, json_object, plain, url, words
 from mcpsniff.replay.resend.pick import Picked
+from mcpsniff.replay.resend.talk import tool_headers
 from mcpsniff.replay.script import PIPE, Script, Talk, Web, is_answer
-from mcpsniff.replay.send.headers import ACCEPT, JSON, named_by, standard_headers
+from mcpsniff.replay.send.headers import (
+    ACCEPT,
+    JSON,
+    METHOD_HEADER,
+    NAME_HEADER,
+    named_by,
+    param_values,
+    standard_headers,
+)
+from mcpsniff.transcript.safe import visible
 
 INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+_NO_URL: Final = "the capture tells no URL of the server that can be used, only {}: --to URL says where it is"
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
 _OF_A_CONNECTION: Final = frozenset(
@@ -75,12 +88,15 @@ def order_of(
     message, talk = picked.message, picked.talk
     if message is None or talk is None:
         return _bare_http(picked, name, url_to)
+    if url_to is not None:
+        _check(url_to, "--to {} is no URL")
     order = Order(f"#{message.n} {message.method}{_about(message)} of {name}", talk.kind, message.raw)
     order.is_request = message.kind == REQUEST
     if picked.scene is not None:
         order.answers = _answers(picked)
     if url_to is not None:
-        _to_url(order, talk, message, url_to)
+        _to_url(order, picked, message, url_to)
+        order.headers += _param_headers(script, talk, message)
     elif command or talk.kind == PIPE:
         order.kind = PIPE
         recorded = [str(word) for word in script.header.argv or ()]
@@ -88,7 +104,8 @@ def order_of(
         order.cwd = None if command else script.header.cwd
     else:
         order.url = _recorded_url(picked, talk)
-        order.headers = _headers(message.http)
+        _check(plain(order.url), _NO_URL)
+        order.headers = _headers_of(picked, message) + _param_headers(script, talk, message)
     if order.kind == LEGACY:  # its two requests differ in these
         order.headers = [one for one in order.headers if one[0].lower() not in ("accept", "content-type")]
     if talk.kind == MODERN or talk.is_modern or (order.kind == BARE and url_to is None):
@@ -157,6 +174,7 @@ def _bare_http(picked: Picked, name: str, url_to: str | None) -> Order:
             ", whose body is not whole" if picked.web.asked.is_cut or order.body != picked.web.asked.kept else ""
         )
     order.url = (url_to,) if url_to is not None else url(_whole(http))
+    _check(plain(order.url), _NO_URL if url_to is None else "--to {} is no URL")
     order.headers = _headers(http)
     return order
 
@@ -169,10 +187,21 @@ def _body(web: Web) -> bytes:
     return json_object(web.asked.kept) if is_json_type(kind) else b""
 
 
+def _check(text: str, wrong: str) -> None:
+    """Raise UsageError, which is to say ``wrong`` of it, for what cannot be the URL of a server."""
+    try:
+        parts = urlsplit(text)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise UsageError(wrong.format(visible(text)))
+
+
 def _whole(http: HttpExchange) -> str:
     if _HTTP.match(http.target):
         return http.target
-    origin = http.authority if _HTTP.match(http.authority) else f"http://{http.authority}"
+    origin = http.authority if "://" in http.authority else f"http://{http.authority}"
     return origin + origin_form(http.target)
 
 
@@ -198,14 +227,35 @@ def _headers(http: HttpExchange | None) -> list[tuple[str, Holed]]:
     ]
 
 
-def _to_url(order: Order, talk: Talk, message: Message, url_to: str) -> None:
+def _headers_of(picked: Picked, message: Message) -> list[tuple[str, Holed]]:
+    """The recorded headers; of a request that was edited, those that repeat what it says are made anew."""
+    if message.http is not None or picked.http is None:
+        return _headers(message.http)
+    said = [(name, (value,)) for name, value in standard_headers((message,))]
+    names = {name.lower() for name, _ in said} | {METHOD_HEADER, NAME_HEADER}
+    recorded = _headers(picked.http)
+    return said + [one for one in recorded if one[0].lower() not in names and not one[0].lower().startswith(PREFIX)]
+
+
+def _param_headers(script: Script, talk: Talk, message: Message) -> list[tuple[str, Holed]]:
+    """The headers with arguments that its tool asks for (2026-07-28), where they are not the recorded ones."""
+    name = message.params.get("name")
+    if message.http is not None or message.method != "tools/call" or not isinstance(name, str) or not talk.is_modern:
+        return []
+    known = tool_headers(script, talk.server)
+    return [(header, (value,)) for header, value in param_values(known.get(name, ()), message).items()]
+
+
+def _to_url(order: Order, picked: Picked, message: Message, url_to: str) -> None:
+    talk = picked.talk
+    assert talk is not None
     order.url = (url_to,)
     if talk.kind == PIPE:
         order.kind, order.headers = SESSION, [(name, (value,)) for name, value in standard_headers((message,))]
         if talk.is_modern:
             order.kind = MODERN
     else:
-        recorded = [one for one in _headers(message.http) if one[0].lower() not in ("accept", "content-type")]
+        recorded = [one for one in _headers_of(picked, message) if one[0].lower() not in ("accept", "content-type")]
         order.headers = [("Content-Type", (JSON,)), ("Accept", (ACCEPT,)), *recorded]
     if talk.kind not in (PIPE, MODERN):
         order.kind = SESSION

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from mcpsniff.protocol.exchange import CANCELLED
 from mcpsniff.protocol.message import ERROR, Message
-from mcpsniff.protocol.param_headers import learn
 from mcpsniff.protocol.talk import LEGACY
+from mcpsniff.replay.resend.talk import tool_headers
 from mcpsniff.replay.script import Scene, Talk
 from mcpsniff.replay.send.calls import Call
-from mcpsniff.replay.send.guard import TOOLS, Tools
+from mcpsniff.replay.send.guard import Tools
 from mcpsniff.replay.send.links import link_to
 from mcpsniff.replay.send.outcome import (
     DIFFERS,
@@ -46,10 +46,7 @@ def tools_of(run: Run, talk: Talk) -> Tools:
     """What the whole capture says of the tools of the server that ``talk`` was held with."""
     of_server = [one for one in run.script.talks if one.server == talk.server]
     tools = Tools(of_server, allow_writes=run.allow_writes)
-    for one in of_server:
-        for listed in one.requests():
-            if listed.method == TOOLS and (known := listed.answer) is not None:
-                learn(tools.headers, known.result.get("tools"))
+    tools.headers.update(tool_headers(run.script, talk.server))
     return tools
 
 

@@ -4,14 +4,16 @@ That is its handshake, the request with what the client did while it was open, a
 answers gave what it hands back: a cursor, a task, a ``requestState`` (pagination, tasks, multi round-trip requests).
 """
 
+from collections import OrderedDict
 from dataclasses import replace
 from typing import Any, Final
 
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.message import REQUEST, Message
+from mcpsniff.protocol.param_headers import ParamHeader, learn
 from mcpsniff.protocol.revisions import is_modern
 from mcpsniff.replay.resend.pick import Picked
-from mcpsniff.replay.script import Scene, Talk
+from mcpsniff.replay.script import Scene, Script, Talk
 from mcpsniff.replay.send.link import said
 from mcpsniff.replay.send.values import CURSOR, RELATED, STATE, TASK, given
 from mcpsniff.replay.spelling import value_at
@@ -61,6 +63,16 @@ def edited_message(message: Message, raw: bytes) -> Message:
         batch=None,
         http=http,
     )
+
+
+def tool_headers(script: Script, server: str) -> OrderedDict[str, tuple[ParamHeader, ...]]:
+    """In 2026-07-28: the headers that the tools of a server ask for, by tool, as far as the capture lists them."""
+    known: OrderedDict[str, tuple[ParamHeader, ...]] = OrderedDict()
+    for talk in script.talks:
+        for scene in talk.requests() if talk.server == server else ():
+            if scene.method == "tools/list" and scene.answer is not None:
+                learn(known, scene.answer.result.get("tools"))
+    return known
 
 
 def _with_cue(scene: Scene, cue: Message) -> Scene:

@@ -35,7 +35,7 @@ def main() -> int:
         answer = None
         for message in [*OPENING, REQUEST]:
             answer = exchange(message)
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, UnicodeError) as error:
         sys.stderr.write(f"{URL.partition('?')[0]}: {error or type(error).__name__}\n")
         return 1
     if answer is not None:
