@@ -125,6 +125,10 @@ class Answer:
         except ConnectionError:
             return True
 
+    async def until_end(self) -> bytes:
+        """What comes until the connection ends."""
+        return await self._within(self._reader.read())
+
     def stall(self) -> None:
         """Read no more, as a client that is busy."""
         self.writer.transport.pause_reading()  # type: ignore[attr-defined]

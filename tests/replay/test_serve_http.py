@@ -346,7 +346,7 @@ C> EOF
         event = await torn.event()
         assert event is not None
         assert event.message["method"] == "notifications/message"
-        assert await torn.event() is None
+        assert await torn.is_broken_off()
         assert not await never.has_anything()
 
     over_http(script, act)

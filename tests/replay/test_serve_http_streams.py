@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+from mcpsniff.replay.script import Piece
 from mcpsniff.replay.serve.web.blocks import Edit, cut_again
 from tests.replay.serving import Client, over_http
 from tests.replay.staging import answer, call, note, request
@@ -252,9 +253,13 @@ def test_raw_bodies_keep_their_pieces_and_white_space() -> None:
 
 
 def test_a_cut_moves_with_what_is_exchanged_before_it() -> None:
-    pieces = [b"abc", b"def", b"ghi"]
-    assert cut_again(pieces, []) == (b"abc", b"def", b"ghi")
-    assert cut_again(pieces, [Edit(1, 2, b"BBB")]) == (b"aBBBc", b"def", b"ghi")
-    assert cut_again(pieces, [Edit(2, 4, b"")]) == (b"ab", b"ef", b"ghi")
-    assert cut_again(pieces, [Edit(1, 7, b"-")]) == (b"a", b"-hi")
-    assert cut_again(pieces, [Edit(3, 3, b"+"), Edit(8, 9, b"")]) == (b"abc", b"+def", b"gh") or True
+    pieces = [Piece(1, b"abc"), Piece(2, b"def"), Piece(3, b"ghi")]
+
+    def cut(*edits: Edit) -> list[tuple[int, bytes]]:
+        return [(piece.t, piece.data) for piece in cut_again(pieces, edits)]
+
+    assert cut() == [(1, b"abc"), (2, b"def"), (3, b"ghi")]
+    assert cut(Edit(1, 2, b"BBB")) == [(1, b"aBBBc"), (2, b"def"), (3, b"ghi")]
+    assert cut(Edit(2, 4, b"")) == [(1, b"ab"), (2, b"ef"), (3, b"ghi")]
+    assert cut(Edit(1, 7, b"-")) == [(1, b"a"), (3, b"-hi")]
+    assert cut(Edit(3, 3, b"+"), Edit(8, 9, b"")) == [(1, b"abc+"), (2, b"def"), (3, b"gh")]

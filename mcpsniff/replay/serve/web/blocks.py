@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from mcpsniff.replay.script import Line, Script
-from mcpsniff.wire.frames import UNTERMINATED, Frame, ServerSentEvent
+from mcpsniff.replay.script import Line, Piece, Script
+from mcpsniff.wire.frames import UNTERMINATED, Frame, ServerSentEvent, Span
+from mcpsniff.wire.http1_parts import CHUNKED
 
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 _ID_LINE: Final = re.compile(rb"(?:^(?:\xef\xbb\xbf)?|(?<=[\r\n]))id: ?([^\r\n]*)")
 _PLAIN: Final = ServerSentEvent()
+_BETWEEN_CHUNKS: Final = re.compile(rb"(?:\r\n[0-9A-Fa-f]{1,16}[^\r\n]{0,64}\r\n)?(?=\n)")
+_LOOKS_BYTES: Final = 100
+"""How far after a CR its LF is looked for, the framing of a chunk between them."""
 
 
 class Edit(NamedTuple):
@@ -59,15 +63,21 @@ class Bytes:
 
     def __init__(self, script: Script) -> None:
         self._script = script
+        self._chunked = {
+            web.number for web in script.webs if web.http.response is not None and web.http.response.framing == CHUNKED
+        }
 
-    def event(self, line: Line, data: bytes, event_id: str | None) -> tuple[bytes, ...]:
-        """The recorded block of an event in its recorded pieces; none if its bytes are not to be had as they were."""
+    def event(self, line: Line, data: bytes, event_id: str | None, *, is_batch: bool = False) -> tuple[Piece, ...]:
+        """The recorded block of an event in its recorded pieces; none if its bytes are not to be had as they were.
+
+        ``data`` is what it says now; ``is_batch`` says that this is the whole batch of which the line is an element.
+        """
         frame = line.frame
         if frame is None or frame.coding is not None:
             return ()
         pieces = self._pieces(frame, with_line_feed=True)
-        whole = b"".join(pieces)
-        edits = [] if line.message is None else _exchange(whole, line.message.raw, data)
+        whole = _whole(pieces)
+        edits = [] if line.message is None else _exchange(whole, _said(line, is_batch=is_batch), data)
         if edits is None:
             return ()
         if frame.sse is not None and frame.sse.id is not None and event_id not in (None, frame.sse.id):
@@ -75,22 +85,43 @@ class Bytes:
             edits += [Edit(*found[-1].span(1), str(event_id).encode(errors="replace"))] if found else []
         return cut_again(pieces, sorted(edits))
 
-    def body(self, line: Line, data: bytes) -> tuple[bytes, ...]:
+    def body(self, line: Line, data: bytes, *, is_batch: bool = False) -> tuple[Piece, ...]:
         """The recorded pieces of a whole body; none if its bytes are not to be had as they were."""
         frame = line.frame
         if frame is None or frame.coding is not None or line.message is None:
             return ()
         pieces = self._pieces(frame)
-        edits = _exchange(b"".join(pieces), line.message.raw, data)
+        edits = _exchange(_whole(pieces), _said(line, is_batch=is_batch), data)
         return () if edits is None else cut_again(pieces, edits)
 
-    def _pieces(self, frame: Frame, *, with_line_feed: bool = False) -> list[bytes]:
-        pieces = [piece.data for piece in self._script.pieces(frame.spans)]
-        if with_line_feed and pieces and pieces[-1].endswith(b"\r"):
-            end = frame.spans[-1]._replace(start=frame.spans[-1].stop, stop=frame.spans[-1].stop + 1)
-            if b"".join(piece.data for piece in self._script.pieces((end,))) == b"\n":
-                pieces[-1] += b"\n"
+    def _pieces(self, frame: Frame, *, with_line_feed: bool = False) -> list[Piece]:
+        pieces = self._script.pieces(frame.spans)
+        if with_line_feed and pieces and pieces[-1].data.endswith(b"\r"):
+            *before, last = pieces
+            feed, is_next = self._line_feed(frame)
+            is_one = is_next and all(piece.t == last.t for piece in feed)
+            pieces = [*before, Piece(last.t, last.data + _whole(feed))] if is_one else [*pieces, *feed]
         return pieces
+
+    def _line_feed(self, frame: Frame) -> tuple[list[Piece], bool]:
+        """The LF of the CR with which a block ends, which may be read apart; and whether no framing is between them."""
+        span = frame.spans[-1]
+        after = self._script.pieces((Span(span.channel, span.stop, span.stop + _LOOKS_BYTES),))
+        found = _BETWEEN_CHUNKS.match(_whole(after))
+        if found is None or (found[0] and frame.http not in self._chunked):
+            return [], True
+        place = span.stop + found.end()
+        return self._script.pieces((Span(span.channel, place, place + 1),)), not found[0]
+
+
+def _said(line: Line, *, is_batch: bool) -> bytes:
+    """The text of a recorded line, or of the batch that it is an element of."""
+    assert line.message is not None
+    return line.batch.message.raw if is_batch and line.batch is not None else line.message.raw
+
+
+def _whole(pieces: Sequence[Piece]) -> bytes:
+    return b"".join(piece.data for piece in pieces)
 
 
 def _exchange(whole: bytes, recorded: bytes, live: bytes) -> list[Edit] | None:
@@ -132,12 +163,12 @@ def _same(one: bytes, other: bytes, most: int, *, from_end: bool = False) -> int
     return low
 
 
-def cut_again(pieces: Sequence[bytes], edits: Sequence[Edit]) -> tuple[bytes, ...]:
+def cut_again(pieces: Sequence[Piece], edits: Sequence[Edit]) -> tuple[Piece, ...]:
     """The pieces with the edits, which are in order; a cut inside of what is exchanged comes before it."""
-    whole = b"".join(pieces)
+    whole = _whole(pieces)
     cuts, position = [], 0
     for piece in pieces[:-1]:
-        position += len(piece)
+        position += len(piece.data)
         cuts.append(position)
     parts: list[bytes] = []
     at = shift = 0
@@ -153,5 +184,5 @@ def cut_again(pieces: Sequence[bytes], edits: Sequence[Edit]) -> tuple[bytes, ..
             shift += len(edit.data) - (edit.stop - edit.start)
         inside = bool(moves) and cut > moves[0].start
         moved.append((moves[0].start if inside else cut) + shift)
-    bounds = [0, *moved, len(said)]
-    return tuple(said[a:b] for a, b in pairwise(bounds) if b > a)
+    bounds = pairwise([0, *moved, len(said)])
+    return tuple(Piece(piece.t, said[a:b]) for piece, (a, b) in zip(pieces, bounds, strict=True) if b > a)

@@ -32,7 +32,7 @@ class Client:
     def __init__(self, play: Session, stage: Stage, writer: EventWriter, expected: "Expected") -> None:
         self.play = play
         self.stream = Stream(writer, stage.tempo, self, lambda: expected(self))
-        self.port = StreamPort(self.stream)
+        self.port = StreamPort(self.stream, stage)
         self.session: str | None = None
         """Its live session id; None if it has none."""
         self.header = SESSION_NAME

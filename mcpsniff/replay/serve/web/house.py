@@ -17,7 +17,7 @@ from mcpsniff.replay.serve.web.clients import Client, Clients
 from mcpsniff.replay.serve.web.heads import Head, Headers, Origins, for_pages, head_of
 from mcpsniff.replay.serve.web.log import EventIds, StreamLog
 from mcpsniff.replay.serve.web.route import Recorded, Route, mirror_headers, mirrored, route
-from mcpsniff.replay.serve.web.streams import EventWriter
+from mcpsniff.replay.serve.web.streams import EventWriter, is_broken_off
 from mcpsniff.replay.serve.web.unspoken import Unspoken
 from mcpsniff.wire.http1_parts import LENGTH
 
@@ -26,6 +26,8 @@ REFUSED: Final = -32000
 """The code of our JSON-RPC errors that say that HTTP refuses a request: of those that are free for servers."""
 _LARGE: Final = 1024 * 1024
 """Bytes of a body that are written at once."""
+_FLUSH_SECONDS: Final = 5.0
+"""How long a connection that is to be broken off has to take what was written."""
 _SPACING: Final = 0.002
 _SPACING_AT_MOST: Final = 0.25
 """Seconds between the recorded pieces of one event, and at most for all of them: they are to stay apart on the way."""
@@ -37,6 +39,7 @@ class House:
     def __init__(self, stage: Stage, *, over_sse: bool, raw: bool) -> None:
         """``over_sse``: HTTP+SSE is served; ``raw``: recorded bytes are sent as they were (they are in the script)."""
         self.stage = stage
+        stage.in_pieces = raw
         self.over_sse = over_sse
         servers = {talk.server for talk in stage.matcher.talks if talk.server}
         others = set(stage.script.servers) - servers
@@ -107,15 +110,21 @@ class Exchange:
         *,
         status: int = 200,
         body: Sequence[bytes] | None = None,
+        dues: Sequence[float | None] = (),
         kind: str = "",
     ) -> aio.StreamResponse:
-        """The recorded response, with ``body`` in the place of its own; without a recorded one this status and type."""
+        """The recorded response, with ``body`` in the place of its own; without a recorded one this status and type.
+
+        ``dues`` are the moments for the pieces of the body, see `Block`.
+        """
         if web is not None and body is None:
             await self._until_due(web)
         target = self.request.path_qs
         head = head_of(web, self.house.origins, self.origin, session=self._session(client), target=target)
         if web is not None and head is None and body is None:
-            return self.break_off()
+            return await self.break_off()
+        if web is not None and body is None and is_broken_off(web):
+            return await self.tear(web, client)
         if head is None:
             head = Head(status, None, [("Content-Type", kind)] if body is not None and kind else [])
             head.headers.extend(self._session_header(client))
@@ -125,7 +134,7 @@ class Exchange:
         if len(pieces) == 1 and len(data) > _LARGE:
             pieces = [data[at : at + _LARGE] for at in range(0, len(data), _LARGE)]
         if len(pieces) > 1 and head.has_body:
-            return await self._send_pieces(web, head, headers, pieces)
+            return await self._send_pieces(web, head, headers, pieces, dues)
         response = aio.Response(status=head.status, reason=head.reason, body=data, headers=headers)
         if not data and head.get("content-type") is None:
             response.headers.popall("Content-Type", None)
@@ -147,8 +156,11 @@ class Exchange:
             return
         async with aclosing(log.follow(position)) as blocks:
             async for block in blocks:
+                if block.breaks:
+                    await self.break_off()
+                    return
                 try:
-                    await self._write(response, block.pieces)
+                    await self._write(response, block.pieces, block.dues)
                 except ConnectionError:
                     return
 
@@ -161,23 +173,52 @@ class Exchange:
         said = error(None, code, text)
         return aio.Response(status=status, body=said, headers={"Content-Type": "application/json", **more})
 
-    def break_off(self) -> aio.Response:
-        """End the connection without a word, as the recorded one ended."""
-        if self.request.transport is not None:
-            self.request.transport.abort()
+    async def break_off(self) -> aio.Response:
+        """End the connection without a word, as the recorded one ended; what was said before gets there."""
+        transport = self.request.transport
+        if transport is not None:
+            until = asyncio.get_running_loop().time() + _FLUSH_SECONDS
+            while transport.get_write_buffer_size() and asyncio.get_running_loop().time() < until:
+                await asyncio.sleep(_SPACING)
+            transport.abort()
         return aio.Response(status=500)
+
+    async def tear(self, web: Web, client: Client | None, said: bytes = b"") -> aio.StreamResponse:
+        """The recorded response as far as it came, or as far as ``said``, and then the end of the connection."""
+        said = said or web.answered.kept
+        head = head_of(web, self.house.origins, self.origin, session=self._session(client))
+        if head is not None and self.request.method != "HEAD":
+            headers = [*head.headers, *self._cors(head)]
+            response = aio.StreamResponse(status=head.status, reason=head.reason, headers=headers)
+            length = web.http.says("content-length") or ""
+            if length.isascii() and length.isdecimal() and int(length) > len(said):
+                response.content_length = int(length)
+            await response.prepare(self.request)
+            await response.write(said)
+        return await self.break_off()
 
     # -- parts of a response ---------------------------------------------------------------------------------------
 
-    async def _write(self, response: aio.StreamResponse, pieces: Sequence[bytes]) -> None:
-        pause = min(_SPACING, _SPACING_AT_MOST / len(pieces))
+    async def _write(
+        self, response: aio.StreamResponse, pieces: Sequence[bytes], dues: Sequence[float | None] = ()
+    ) -> None:
+        """Write pieces one after the other, when they are due, and so that they stay apart on their way."""
+        loop = asyncio.get_running_loop()
+        pause = min(_SPACING, _SPACING_AT_MOST / max(1, len(pieces)))
         for at, piece in enumerate(pieces):
-            if at:
-                await asyncio.sleep(pause)
+            due = dues[at] if dues else None
+            seconds = max(pause if at else 0.0, 0.0 if due is None else due - loop.time())
+            if seconds:
+                await asyncio.sleep(seconds)
             await response.write(piece)
 
     async def _send_pieces(
-        self, web: Web | None, head: Head, headers: Headers, pieces: Sequence[bytes]
+        self,
+        web: Web | None,
+        head: Head,
+        headers: Headers,
+        pieces: Sequence[bytes],
+        dues: Sequence[float | None],
     ) -> aio.StreamResponse:
         response = aio.StreamResponse(status=head.status, reason=head.reason, headers=headers)
         recorded = None if web is None else web.http.response
@@ -185,7 +226,7 @@ class Exchange:
             response.content_length = sum(map(len, pieces))
         await response.prepare(self.request)
         if self.request.method != "HEAD":
-            await self._write(response, pieces)
+            await self._write(response, pieces, dues)
         return response
 
     def _recorded_body(self, web: Web | None, head: Head) -> tuple[bytes, ...]:

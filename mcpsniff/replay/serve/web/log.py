@@ -32,11 +32,22 @@ class Block(NamedTuple):
     """Its bytes, as they are to be written one after the other."""
     id: str | None = None
     """The event id that it sets."""
+    dues: tuple[float | None, ...] = ()
+    """When each piece is to be written, by the loop's clock, if recorded moments are kept; None: at once."""
+    breaks: bool = False
+    """True if the connection is broken off after it."""
 
     @property
     def size(self) -> int:
         """How many bytes it has."""
         return sum(map(len, self.pieces))
+
+
+class Pause(NamedTuple):
+    """Here the response that carries a stream ends, and the stream may be resumed."""
+
+    is_broken: bool = False
+    """True if the connection is broken off, as it was in the recording."""
 
 
 class EventIds:
@@ -92,8 +103,7 @@ class StreamLog:
         self.is_resumable = waits
         """True once an event of it had an id, too."""
         self.has_ended = False
-        self._items: deque[Block | None] = deque()
-        """None: here the response that carries it ends, and the stream may be resumed."""
+        self._items: deque[Block | Pause] = deque()
         self._first = 0
         """The position of the first item that is kept."""
         self._read = 0
@@ -128,9 +138,9 @@ class StreamLog:
         while (self._reader is not None or self._is_expected) and self.waiting > AHEAD_BYTES and not self.has_ended:
             await self._changed.wait()
 
-    def pause(self) -> None:
-        """The response that carries the stream ends here."""
-        self._append(None)
+    def pause(self, *, is_broken: bool = False) -> None:
+        """The response that carries the stream ends here, or its connection is broken off."""
+        self._append(Pause(is_broken))
 
     def finish(self) -> None:
         """Nothing more will be said."""
@@ -169,11 +179,13 @@ class StreamLog:
                 elif at - self._first < len(self._items):
                     item = self._items[max(0, at - self._first)]
                     at = max(at, self._first)
-                    if item is not None:
+                    if isinstance(item, Block):
                         yield item
                     at += 1
                     self._was_read(at)
-                    if item is None:
+                    if isinstance(item, Pause):
+                        if item.is_broken:
+                            yield Block((), breaks=True)
                         return
                     continue
                 elif self.has_ended:
@@ -186,14 +198,14 @@ class StreamLog:
                 self._tell()
 
     def _after_pauses(self, at: int) -> int:
-        while at - self._first < len(self._items) and self._items[at - self._first] is None:
+        while at - self._first < len(self._items) and isinstance(self._items[at - self._first], Pause):
             at += 1
             self._was_read(at)
         return at
 
-    def _append(self, item: Block | None) -> None:
+    def _append(self, item: Block | Pause) -> None:
         self._items.append(item)
-        self.waiting += 0 if item is None else item.size
+        self.waiting += _size(item)
         nobody = self._reader is None and not self._is_expected
         while self.waiting > WAITING_BYTES and nobody and len(self._items) > 1:
             self._drop_unread()
@@ -204,26 +216,28 @@ class StreamLog:
         while self._first <= self._read and self._items:
             item = self._items.popleft()
             if self._first == self._read:
-                self.waiting -= 0 if item is None else item.size
-                self.ids.dropped += item is not None
+                self.waiting -= _size(item)
+                self.ids.dropped += isinstance(item, Block)
             self._first += 1
         self._read = max(self._read, self._first)
         self.kept = 0
 
     def _was_read(self, up_to: int) -> None:
         for position in range(self._read, up_to):
-            item = self._items[position - self._first]
-            size = 0 if item is None else item.size
+            size = _size(self._items[position - self._first])
             self.waiting -= size
             self.kept += size
         self._read = max(self._read, up_to)
         limit, most = (KEPT_BYTES, KEPT_EVENTS) if self.is_resumable else (0, 0)
         while self._first < self._read and (self.kept > limit or self._read - self._first > most):
-            item = self._items.popleft()
-            self.kept -= 0 if item is None else item.size
+            self.kept -= _size(self._items.popleft())
             self._first += 1
         self._tell()
 
     def _tell(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+
+def _size(item: Block | Pause) -> int:
+    return item.size if isinstance(item, Block) else 0

@@ -5,19 +5,21 @@ scene says elsewhere (on the stream of a GET, or after its answer) goes to the s
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from aiohttp import web as aio
 
+from mcpsniff.protocol.http import COMPLETE
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, REQUEST, Message
-from mcpsniff.replay.script import Line, Scene, Web
+from mcpsniff.replay.script import Line, Piece, Scene, Web
 from mcpsniff.replay.serve.made_up import METHOD_NOT_FOUND
 from mcpsniff.replay.serve.performance import Outgoing, Performance, joined
 from mcpsniff.replay.serve.web.clients import Client, gives_session
 from mcpsniff.replay.serve.web.house import Exchange, House
 from mcpsniff.replay.serve.web.log import StreamLog
 from mcpsniff.replay.serve.web.route import STREAMABLE, Route
-from mcpsniff.replay.serve.web.streams import is_for_http, is_of_response
+from mcpsniff.replay.serve.web.streams import is_broken_off, is_for_http, is_of_response
 
 JSON: Final = "application/json"
 
@@ -37,7 +39,9 @@ class Reply:
         self.was_ended = False
         """True if the recorded stream has ended since something was last said on it."""
         self.is_broken = False
-        """True if the recorded server ended here."""
+        """True if the recorded server, or its connection, ended here."""
+        self.is_elsewhere = False
+        """True if the response says nothing, and what is said comes on the stream of the session."""
         self.changed = asyncio.Event()
 
     @property
@@ -54,16 +58,18 @@ class Reply:
         """Say something in the response. Raises ConnectionError if the client is gone for good."""
         self.was_ended = False
         if self.log is not None:
-            await self.log.put(self.house.writer.block(out.line, out.data))
+            moment = None if out.due is None else partial(self.house.stage.moment, out)
+            block = self.house.writer.block(out.line, out.data, is_batch=out.is_batch, moment=moment)
+            await self.log.put(block)
         else:
             self.said.append(out)
         self.changed.set()
 
-    def end(self) -> None:
+    def end(self, line: Line) -> None:
         """The recorded response ended here, though perhaps not for good."""
         self.was_ended = True
         if self.log is not None:
-            self.log.pause()
+            self.log.pause(is_broken=line.close is not None or (line.end is not None and is_broken_off(line.end)))
         self.changed.set()
 
     async def settle(self) -> None:
@@ -92,16 +98,18 @@ class ReplyPort:
             out = _as_on_http(out)
             self._is_answered = self._is_answered or out.is_answer
             await self._reply.say(out)
-        elif out.line is not None and out.line.message is not None:
+        elif self._reply.is_elsewhere or (out.line is not None and out.line.message is not None):
             await self._reply.client.port.send(out)
 
     async def end(self, line: Line) -> None:
         """The response ended here in the recording, or the whole server."""
         if line.close is not None:
             self._reply.is_broken = True
-        self._reply.end()
+        self._reply.end(line)
 
     def _belongs(self, out: Outgoing) -> bool:
+        if self._reply.is_elsewhere:
+            return False
         if out.line is None or out.scene is None:
             return True
         was_there = is_of_response(out.line, out.scene)
@@ -144,6 +152,10 @@ async def post(exchange: Exchange, client: Client, messages: list[Message], rout
     lead = reply.performances[0]
     if gives_session(lead, house.clients):
         house.clients.name(client, lead)
+    accepted = _web_of(lead.scene)
+    if accepted is not None and _says_nothing(accepted):
+        reply.is_elsewhere = True
+        return await exchange.respond(accepted, client)
     refusal = _not_acceptable(reply, route)
     if refusal is not None:
         for performance in reply.performances:
@@ -179,6 +191,8 @@ async def _body(exchange: Exchange, reply: Reply) -> aio.StreamResponse:
         await settling
     scene = reply.performances[0].scene
     web = _web_of(scene)
+    if web is not None and web.http.stream is None and is_broken_off(web):
+        return await exchange.tear(web, reply.client, b"".join(out.data for out in reply.said if out.line is not None))
     if not reply.said:
         if _is_refused(reply.performances[0]):
             return await exchange.respond(web, reply.client, status=400)
@@ -186,12 +200,14 @@ async def _body(exchange: Exchange, reply: Reply) -> aio.StreamResponse:
     data = joined(reply.said).data if reply.is_batch else reply.said[0].data
     if web is not None and web.http.stream is not None and not _is_refused(reply.performances[0]):
         web = None  # a stream was recorded, and a body is all that the client accepts
-    pieces: tuple[bytes, ...] = (data,)
-    line = reply.said[0].line
-    if web is not None and exchange.house.bytes is not None and line is not None and not reply.is_batch:
-        pieces = exchange.house.bytes.body(line, data) or pieces
     status = _status(reply, web, exchange.route)
-    return await exchange.respond(web, reply.client, status=status, body=pieces, kind=JSON)
+    out = reply.said[0]
+    pieces: tuple[Piece, ...] = ()
+    if web is not None and exchange.house.bytes is not None and out.line is not None and len(reply.said) == 1:
+        pieces = exchange.house.bytes.body(out.line, data, is_batch=out.is_batch)
+    body = [piece.data for piece in pieces] or [data]
+    dues = [exchange.house.stage.moment(out, piece.t) for piece in pieces]
+    return await exchange.respond(web, reply.client, status=status, body=body, dues=dues, kind=JSON)
 
 
 async def _nothing(exchange: Exchange, reply: Reply, web: Web | None) -> aio.StreamResponse:
@@ -202,7 +218,7 @@ async def _nothing(exchange: Exchange, reply: Reply, web: Web | None) -> aio.Str
     if http is not None and http.status is not None and http.stream is None and web is not None and web.lines == []:
         return await exchange.respond(web, reply.client, status=202)
     if reply.is_broken or (http is not None and http.ended_by in ("server", "mcpsniff")):
-        return exchange.break_off()
+        return await exchange.break_off()
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -220,8 +236,6 @@ async def _stream(exchange: Exchange, reply: Reply) -> aio.StreamResponse:
         await exchange.follow(response, reply.log)
     finally:
         reply.log.abandon()
-    if reply.is_broken:
-        return exchange.break_off()
     return response
 
 
@@ -282,6 +296,13 @@ def _web_of(scene: Scene | None) -> Web | None:
     if scene.is_refused or scene.talk.kind in STREAMABLE:
         return scene.web
     return None
+
+
+def _says_nothing(web: Web) -> bool:
+    """True for the response to a request that only takes it: the answer came elsewhere, or never."""
+    http, status = web.http, web.http.status
+    is_taken = status is not None and 200 <= status < 300 and web.state == COMPLETE
+    return is_taken and http.stream is None and not web.lines and not web.answered.size
 
 
 def _is_refused(performance: Performance) -> bool:

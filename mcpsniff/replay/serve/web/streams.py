@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
-from mcpsniff.protocol.http import HttpExchange
+from mcpsniff.protocol.http import ABORTED, HttpExchange
 from mcpsniff.protocol.message import BATCH, INVALID, Message
-from mcpsniff.replay.script import PIPE, Line, Scene, Talk, Web, is_answer, is_answering
+from mcpsniff.replay.script import PIPE, Line, Piece, Scene, Talk, Web, is_answer, is_answering
 from mcpsniff.replay.serve.performance import Outgoing
+from mcpsniff.replay.serve.stage import Stage
 from mcpsniff.replay.serve.web.blocks import Bytes, block, block_of
 from mcpsniff.replay.serve.web.log import Block, EventIds, StreamLog
 from mcpsniff.replay.serve.web.route import STREAMABLE
@@ -15,6 +17,9 @@ from mcpsniff.replay.spelling import ID, respelt
 from mcpsniff.replay.tempo import Tempo
 
 ENDPOINT_EVENT: Final = "endpoint"
+
+type Moment = Callable[[int], float | None]
+"""When, by the loop's clock, what was read at a recorded moment is due; None: now."""
 
 
 class EventWriter:
@@ -25,19 +30,27 @@ class EventWriter:
         self.ids = ids
         self._recorded = recorded
 
-    def block(self, line: Line | None, data: bytes) -> Block:
-        """A message, or a block without one whose data are those that were recorded, unless ``data`` has others."""
+    def block(self, line: Line | None, data: bytes, *, is_batch: bool = False, moment: Moment | None = None) -> Block:
+        """A message, or a block without one whose data are those that were recorded, unless ``data`` has others.
+
+        ``is_batch`` says that it is the whole batch of which the line is an element; ``moment`` tells when a piece is
+        due, if recorded moments are kept.
+        """
         frame = None if line is None else line.frame
         if line is None or frame is None or frame.sse is None:
             return Block((block(None, data, None),))
         live_id = None if frame.sse.id is None else self.ids.fresh(frame.sse.id)
         if line.message is None:
             data = data or frame.payload
-        pieces: tuple[bytes, ...] = ()
+        pieces: tuple[Piece, ...] = ()
         is_changed = line.message is None and data != frame.payload
-        if self._recorded is not None and not is_changed and (line.message is None or line.message.batch is None):
-            pieces = self._recorded.event(line, data, live_id)
-        return Block(pieces or (block_of(frame, data, live_id),), live_id)
+        is_part = line.message is not None and line.message.batch is not None and not is_batch
+        if self._recorded is not None and not is_changed and not is_part:
+            pieces = self._recorded.event(line, data, live_id, is_batch=is_batch)
+        if not pieces:
+            return Block((block_of(frame, data, live_id),), live_id)
+        dues = () if moment is None else tuple(moment(piece.t) for piece in pieces)
+        return Block(tuple(piece.data for piece in pieces), live_id, dues)
 
 
 class Interludes:
@@ -110,14 +123,16 @@ class Stream:
         if web is not None and web is not self._web:
             self._web, self._interludes, self._is_given = web, Interludes(web), False
 
-    async def say(self, line: Line | None, data: bytes) -> None:
-        """Say something, after what stood before it on its recorded stream."""
+    async def say(
+        self, line: Line | None, data: bytes, *, is_batch: bool = False, moment: Moment | None = None
+    ) -> None:
+        """Say something, after what stood before it on its recorded stream; see `EventWriter.block`."""
         async with self._lock:
             if not self.log.is_read:
                 self._expect()
             for one in () if line is None else self._interludes.before(line):
                 await self._put(one)
-            await self.log.put(self._writer.block(line, data))
+            await self.log.put(self._writer.block(line, data, is_batch=is_batch, moment=moment))
             if not self._tempo.factor:
                 await self._say_upcoming()
             else:
@@ -150,7 +165,7 @@ class Stream:
     def _end_if_over(self) -> None:
         if self._ends and self._interludes.is_over:
             self._ends = False
-            self.log.pause()
+            self.log.pause(is_broken=self._web is not None and is_broken_off(self._web))
 
     async def _put(self, line: Line) -> None:
         is_endpoint = line.frame is not None and line.frame.sse is not None and line.frame.sse.event == ENDPOINT_EVENT
@@ -164,13 +179,15 @@ _LOOKS_SECONDS: Final = 0.2
 class StreamPort:
     """Says what belongs to no response of its own on the stream of the session."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, stage: Stage) -> None:
         self._stream = stream
+        self._stage = stage
 
     async def send(self, out: Outgoing) -> None:
         """Pass it on, unless it is nothing that HTTP carries."""
-        if is_for_http(out):
-            await self._stream.say(out.line, _under_its_id(out))
+        if is_for_http(out) and not _is_priming(out):
+            moment = None if out.due is None else partial(self._stage.moment, out)
+            await self._stream.say(out.line, _under_its_id(out), is_batch=out.is_batch, moment=moment)
 
     async def end(self, line: Line) -> None:
         """Nothing: the session's stream ends by its own rules."""
@@ -182,6 +199,22 @@ def _under_its_id(out: Outgoing) -> bytes:
     if message is None or live is None or live.id is None or out.scene is None or not out.scene.is_refused:
         return out.data
     return respelt(out.data, {ID: live.id}) if is_answer(message) and message.key is None else out.data
+
+
+def _is_priming(out: Outgoing) -> bool:
+    """True for an event without data that made a stream of Streamable HTTP one that can be resumed.
+
+    The stream of a session is another one; and clients of HTTP+SSE take each event for a message.
+    """
+    line, scene = out.line, out.scene
+    if line is None or line.message is not None or line.frame is None or scene is None:
+        return False
+    return scene.talk.kind in STREAMABLE and not line.frame.payload and line.frame.sse is not None
+
+
+def is_broken_off(web: Web) -> bool:
+    """True if the recorded server's side broke a response off before it was whole."""
+    return web.state == ABORTED and web.http.ended_by != "client"
 
 
 def is_for_http(out: Outgoing) -> bool:
