@@ -15,8 +15,10 @@ from mcpsniff.capture.records import MASK, OPEN, REDACT
 from mcpsniff.cli.output import note, output
 from mcpsniff.errors import CaptureError, McpsniffError, UsageError
 from mcpsniff.protocol.events import Close
-from mcpsniff.replay.match import Matcher, Rules, ignore_path
+from mcpsniff.replay.ignoring import ignore_path, unmatched
+from mcpsniff.replay.match import Matcher, Rules
 from mcpsniff.replay.normalise import rules_of
+from mcpsniff.replay.normalise_paths import Pattern, Places
 from mcpsniff.replay.reading import read_script
 from mcpsniff.replay.script import Script, Talk
 from mcpsniff.replay.serve.report import report, report_lines
@@ -55,8 +57,9 @@ def serve(**options: Any) -> int:
     (with ``strict``); else that of the recorded server, if it ended before its client did; else 0. Raises UsageError,
     CaptureError, RedactedError.
     """
-    tempo, rules = read_tempo(options["timing"]), _rules(options)
-    compared = rules_of(None, options["ignored"])
+    tempo = read_tempo(options["timing"])
+    ignored = [ignore_path(text) for text in options["ignored"]]
+    rules, compared = Rules(options["way"], Places(ignored)), rules_of(None, [one.text for one in ignored])
     opened = open_to_replay(options)
     script = read_script(opened, with_bytes=options["raw"])
     talks = talks_of(script, options["server"], over_http=options["serve"] != "stdio")
@@ -69,6 +72,7 @@ def serve(**options: Any) -> int:
         over_http=options["serve"] != "stdio",
     )
     _say_lacks(stage)
+    _say_unmatched(ignored, talks)
     with _reporting(stage, options["report"]):
         close = _serve_stdio(stage, options) if options["serve"] == "stdio" else _serve_http(stage, options)
     if stage.bug is not None:
@@ -89,8 +93,11 @@ def _reporting(stage: Stage, path: str | None) -> Iterator[None]:
         stream.write(json.dumps(report(stage), indent=2).encode() + b"\n")
 
 
-def _rules(options: dict[str, Any]) -> Rules:
-    return Rules(options["way"], tuple(ignore_path(path) for path in options["ignored"]))
+def _say_unmatched(ignored: list[Pattern], talks: list[Talk]) -> None:
+    """Say which paths name nothing in the capture: they can only ignore what is new."""
+    for pattern, meant in unmatched(ignored, talks):
+        hint = f"; was {' or '.join(meant)} meant?" if meant else ""
+        note(visible(f"--ignore {pattern.text} names nothing that was recorded{hint}"))
 
 
 def open_to_replay(options: dict[str, Any]) -> Capture:

@@ -24,11 +24,12 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from mcpsniff.errors import UsageError
 from mcpsniff.protocol.exchange import target_of
 from mcpsniff.protocol.message import NOTIFICATION, Message
 from mcpsniff.protocol.revisions import METHODS
 from mcpsniff.protocol.talk import MODERN
+from mcpsniff.replay.ignoring import without
+from mcpsniff.replay.normalise_paths import Places
 from mcpsniff.replay.script import Scene, Talk
 
 EXACT: Final = "exact"
@@ -45,13 +46,11 @@ WAYS: Final = {
 LONGEST_KEPT: Final = 256
 """Bytes of params that an index keeps as they are."""
 
+NOWHERE: Final = Places(())
 _CURSOR: Final = "cursor"
-_ANY: Final = "*"
 
 type Key = tuple[str, bytes]
 """A method and what counts of its params."""
-type IgnorePath = tuple[str, ...]
-"""Member names below params; ``*`` stands for any member or element."""
 
 
 class Rules(NamedTuple):
@@ -59,7 +58,8 @@ class Rules(NamedTuple):
 
     way: str = EXACT
     """A key of WAYS."""
-    ignore: tuple[IgnorePath, ...] = ()
+    ignore: Places = NOWHERE
+    """What does not count, see `ignoring`."""
 
 
 class Miss(NamedTuple):
@@ -68,16 +68,8 @@ class Miss(NamedTuple):
     asked: Message
     nearest: Scene | None
     """The recorded request that is most like it: of the same method, or None."""
-
-
-def ignore_path(text: str) -> IgnorePath:
-    """Read a path such as ``arguments.items[*].id`` or ``params.arguments.when``. Raises UsageError."""
-    names = text.strip().removeprefix("$.").replace("[", ".").replace("]", "").split(".")
-    if names[0] == "params":
-        names = names[1:]
-    if not names or not all(names):
-        raise UsageError(f"--ignore wants a path below params such as arguments.when, not {text!r}")
-    return tuple(names)
+    others: tuple[str, ...] = ()
+    """Where nothing was recorded about what it asks for: what that method was recorded for, such as names of tools."""
 
 
 def canonical(value: Any) -> bytes:
@@ -122,9 +114,7 @@ def counted_params(params: Any, rules: Rules = DEFAULT_RULES) -> Any:
     if not isinstance(params, dict):
         return {} if params is None else params
     counted = {name: value for name, value in params.items() if name != "_meta"}
-    for path in rules.ignore:
-        counted = _without(counted, path)
-    return counted
+    return without(counted, rules.ignore) if rules.ignore else counted
 
 
 def _kept(value: Any) -> bytes:
@@ -140,21 +130,6 @@ def _target(method: str, params: Any) -> bytes:
     if named is None or named.target is None or not isinstance(params, dict):
         return b""
     return canonical(params.get(named.target))
-
-
-def _without(value: Any, path: IgnorePath) -> Any:
-    """The value without what the path names; what is not there is not missed."""
-    name, *rest = path
-    if isinstance(value, dict):
-        if not rest:
-            return {} if name == _ANY else {key: item for key, item in value.items() if key != name}
-        return {key: _without(item, tuple(rest)) if name in (_ANY, key) else item for key, item in value.items()}
-    if isinstance(value, list):
-        chosen = [name in (_ANY, str(index)) for index in range(len(value))]
-        if not rest:
-            return [item for item, is_out in zip(value, chosen, strict=True) if not is_out]
-        return [_without(item, tuple(rest)) if is_in else item for item, is_in in zip(value, chosen, strict=True)]
-    return value
 
 
 def key_of(message: Message, rules: Rules = DEFAULT_RULES) -> Key:
@@ -245,6 +220,21 @@ class Matcher:
         return max(candidates[:LOOKED_AT], key=likeness)
 
 
+    def others(self, message: Message) -> tuple[str, ...]:
+        """What the method of a message was recorded for, if never for what the message asks for; in that order."""
+        target = target_of(message)
+        if target is None:
+            return ()
+        found: dict[str, None] = {}
+        for scene in (scene for talk in self.talks for scene in talk.requests() if scene.method == message.method):
+            recorded = None if scene.cue is None else target_of(scene.cue)
+            if recorded == target:
+                return ()
+            if recorded is not None:
+                found[recorded] = None
+        return tuple(found)
+
+
 LOOKED_AT: Final = 1_000
 """Recorded requests of one method that are compared to find the nearest."""
 _LEAVES: Final = 200
@@ -322,7 +312,7 @@ class Walk:
             return scene
         if not wanted.is_request:
             return None
-        miss = Miss(message, matcher.nearest(message, self._at))
+        miss = Miss(message, matcher.nearest(message, self._at), matcher.others(message))
         matcher.miss(miss)
         return miss
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.message import Message
-from mcpsniff.replay.match import METHOD, SEQUENCE, Matcher, Miss, Rules, Walk, canonical, ignore_path, request_keys
+from mcpsniff.replay.ignoring import ignore_path, unmatched
+from mcpsniff.replay.match import METHOD, SEQUENCE, Matcher, Miss, Rules, Walk, canonical, request_keys
+from mcpsniff.replay.normalise_paths import Places
 from mcpsniff.replay.script import Scene, Script
 from tests.replay.staging import answer, call, message_of, note, request, script_of
 
@@ -139,18 +141,33 @@ def test_ways_of_matching() -> None:
         ("arguments.*.list", {"when": 1, "deep": {}}),
         ("arguments.deep.list[*]", {"when": 1, "deep": {"list": [1, 2, 3]}}),
         ("arguments", {}),
+        ('arguments["when"]', {"when": 2, "deep": {"list": [{"id": 1, "k": 1}]}}),
+        ("**.when", {"when": 2, "deep": {"list": [{"id": 1, "k": 1}]}}),
+        ("arguments.**.id", {"when": 1, "deep": {"list": [{"id": 2, "k": 1}]}}),
+        ("**.list[*]", {"when": 1, "deep": {"list": []}}),
     ],
 )
 def test_values_that_are_ignored(path: str, said: dict[str, Any]) -> None:
     recorded = script(call(1, when=1, deep={"list": [{"id": 1, "k": 1}]}))
     assert places(recorded, call(9, **said)) == [None]
-    assert places(recorded, call(9, **said), rules=Rules(ignore=(ignore_path(path),))) == [0]
+    assert places(recorded, call(9, **said), rules=Rules(ignore=Places([ignore_path(path)]))) == [0]
 
 
-@pytest.mark.parametrize("text", ["", "params", "a..b", ".", "a.", "$."])
+@pytest.mark.parametrize("text", ["", "params", "result", "**", "a..b", ".", "a.", "$.", "[0].a", "a b["])
 def test_a_path_that_is_none(text: str) -> None:
     with pytest.raises(UsageError, match="--ignore wants a path"):
         ignore_path(text)
+
+
+def test_a_path_that_names_nothing_is_told_with_what_may_be_meant() -> None:
+    recorded = script(call(1, when=1, deep={"list": [{"id": 1}]}), call(2, deep={"list": [{"id": 2}]}))
+    patterns = [ignore_path(text) for text in ("when", "arguments.deep.list[*].id", "id", "nowhere", "**.id")]
+    told = {pattern.text: meant for pattern, meant in unmatched(patterns, recorded.talks)}
+    assert told == {
+        "params.when": ["params.arguments.when"],
+        "params.id": ["params.arguments.deep.list[0].id"],
+        "params.nowhere": [],
+    }
 
 
 def test_the_nearest_request_is_of_the_same_method_and_best_about_the_same() -> None:

@@ -57,11 +57,12 @@ def test_a_sample_is_served_with_a_report(tmp_path: Path) -> None:
     opened, missed = said(ran)
     assert (opened["id"], opened["result"]["serverInfo"]["name"]) == ("i", "weather")
     assert (missed["id"], missed["error"]["code"]) == ("x", -32602)
-    first, second, third, *_ = ran.err.splitlines()
+    first, second, third, fourth, *_ = ran.err.splitlines()
     assert first == "天气服务器 1.4.0 已启动，数据来源：演示数据"
     assert second == "mcpsniff: served 1 request: 1 of the 7 recorded, 1 request that is not in the capture"
     assert third.startswith("mcpsniff:   missed: tools/call get_weather is not in the capture; the nearest recorded")
-    assert third.endswith("request, #15, differs in params.arguments.city")
+    assert third.endswith('request, #15, differs in params.arguments.city (now "Rom", recorded "北京")')
+    assert fourth.startswith("mcpsniff:   --ignore params.arguments.city, or --match method, takes it for the recorded")
     assert "mcpsniff:   never asked: #31 resources/read weather://forecast/beijing" in ran.err
     report = json.loads(path.read_text(encoding="utf-8"))
     assert (report["recorded"], report["played"], report["served"], report["missed"]) == (7, 1, 1, 1)

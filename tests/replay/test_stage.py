@@ -58,7 +58,8 @@ def test_a_request_that_was_never_recorded_is_refused_at_once_and_the_session_go
         (other,) = await client.say(call("x", "echo", text="b", more=[1]))
         error = other["error"]
         assert (other["id"], error["code"]) == ("x", -32602)
-        assert "#9, differs in params.arguments.text, params.arguments.more" in error["message"]
+        assert "#9, differs in params.arguments.text (" in error["message"]
+        assert ", params.arguments.more (" in error["message"]
         assert error["data"]["asked"]["params"]["arguments"] == {"text": "b", "more": [1]}
         assert error["data"]["nearest"]["n"] == 9
         assert error["data"]["differences"][0] == {
@@ -75,11 +76,27 @@ def test_a_request_that_was_never_recorded_is_refused_at_once_and_the_session_go
     assert stage.tally.served == 2
 
 
+def test_a_miss_says_what_to_do_and_which_names_there_are_and_what_was_redacted() -> None:
+    recorded = [call(3, "echo", who="redacted-email-1@example.invalid"), call(4, "other", a=1), call(5, "other", a=2)]
+    script = OPEN + "".join(f"C> {json.dumps(one)}\nS> {json.dumps(answer(one['id']))}\n" for one in recorded)
+    asked = [call(6, "echo", who="a@b.c"), call(7, "othre", a=1), call(8, "other", a=1, **{"x y": 2})]
+    redacted, renamed, more = (one["error"] for one in told(script, asked))
+    assert redacted["message"].endswith(
+        'differs in params.arguments.who (now "a@b.c", recorded "redacted-email-1@example.invalid",'
+        " which stands for what `mcpsniff redact` has removed)"
+    )
+    assert redacted["data"]["hint"].startswith("--ignore params.arguments.who, or --match method, takes it for")
+    assert renamed["message"] == "tools/call othre is not in the capture: tools/call was recorded only for echo, other"
+    assert "hint" not in renamed["data"]
+    assert more["message"].endswith("""differs in params.arguments["x y"] (now 2, not there when it was recorded)""")
+    assert more["data"]["hint"].startswith("--ignore 'params.arguments[\"x y\"]', or")
+
+
 def test_a_miss_is_answered_briefly_however_much_was_asked() -> None:
     script = OPEN + f"C> {json.dumps(call(3, 'echo', text='a'))}\nS> {json.dumps(answer(3))}\n"
     (refused,) = told(script, [call(1, "echo", text="x" * 1_000_000, **{f"m{n}": n for n in range(500)})])
     assert len(json.dumps(refused)) < 20_000
-    assert "and 498 more places" in refused["error"]["message"]
+    assert "and 498 more" in refused["error"]["message"]
 
 
 PROGRESS = (

@@ -3,10 +3,12 @@
 All are JSON-RPC errors (JSON-RPC 2.0 section 5.1) whose message says in one sentence what the trouble is.
 """
 
+import shlex
 from typing import Any, Final
 
 import orjson
 
+from mcpsniff.export.redact.values import PSEUDONYM
 from mcpsniff.protocol.exchange import target_of
 from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.reading import NOT_JSON, is_strict
@@ -23,6 +25,8 @@ INTERNAL_ERROR: Final = -32603
 
 MOST_TOLD: Final = 20
 """Differences that an answer names."""
+BRIEF: Final = 60
+"""Characters of a value in a sentence."""
 LONGEST_VALUE: Final = 2_000
 """Bytes of JSON up to which a value is repeated in an answer."""
 
@@ -60,19 +64,50 @@ def differences(miss: Miss, rules: Rules) -> list[Difference]:
     return compare(recorded, asked, at=("params",))
 
 
-def miss_text(miss: Miss, found: list[Difference]) -> str:
-    """A miss in one sentence."""
+def miss_text(miss: Miss, found: list[Difference], *, with_values: bool = True) -> str:
+    """A miss in one sentence; ``with_values`` also has what was asked and what was recorded at each place."""
     asked, near = miss.asked, miss.nearest
     target = target_of(asked)
     what = f"{asked.method} {target}" if target else f"{asked.method}"
     if near is None or near.cue is None:
         return f"{what} is not in the capture: this method was never recorded"
-    places = [path_text(one.path) for one in found]
+    if miss.others:
+        return f"{what} is not in the capture: {asked.method} was recorded only for {_few(list(miss.others))}"
+    places = [path_text(one.path) + (f" ({_values(one)})" if with_values else "") for one in found]
     if not places:
         return f"{what} is not in the capture as it is asked for; the nearest recorded request is #{near.cue.n}"
-    more = f" and {len(places) - 3} more places" if len(places) > 4 else ""
-    where = ", ".join(places[:3] if more else places)
-    return f"{what} is not in the capture; the nearest recorded request, #{near.cue.n}, differs in {where}{more}"
+    return f"{what} is not in the capture; the nearest recorded request, #{near.cue.n}, differs in {_few(places)}"
+
+
+def _few(texts: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(texts) - 3:,} more" if len(texts) > 4 else ""
+    return ", ".join(texts[:3] if more else texts) + more
+
+
+def _values(one: Difference) -> str:
+    """What is asked now, and what was recorded, in few words."""
+    if one.recorded is ABSENT:
+        return f"now {_brief(one.live)}, not there when it was recorded"
+    recorded = _brief(one.recorded)
+    if isinstance(one.recorded, str) and PSEUDONYM.search(one.recorded.encode(errors="replace")):
+        recorded += ", which stands for what `mcpsniff redact` has removed"
+    return f"{'not there now' if one.live is ABSENT else f'now {_brief(one.live)}'}, recorded {recorded}"
+
+
+def _brief(value: Any) -> str:
+    text = canonical(value).decode(errors="replace")
+    return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
+
+
+def remedies(miss: Miss, found: list[Difference]) -> str:
+    """What to do so that a request is found all the same; empty where nothing but another recording helps."""
+    if miss.nearest is None or miss.others or not found:
+        return ""
+    if len(found) > 2:
+        return "--match method takes it for the recorded one"
+    paths = " ".join(f"--ignore {shlex.quote(path_text(one.path))}" for one in found)
+    return f"{paths}, or --match method, takes it for the recorded one"
 
 
 def miss_answer(miss: Miss, rules: Rules) -> bytes:
@@ -84,6 +119,8 @@ def miss_answer(miss: Miss, rules: Rules) -> bytes:
         params = short(near.cue.body.get("params"))
         data["nearest"] = {"n": near.cue.n, "method": near.method, "params": params}
         data["differences"] = told(found)
+    if hint := remedies(miss, found):
+        data["hint"] = hint
     code = METHOD_NOT_FOUND if near is None else INVALID_PARAMS
     return error(asked.id, code, miss_text(miss, found), data)
 

@@ -50,10 +50,11 @@ def _miss(miss: Miss, stage: Stage) -> dict[str, Any]:
     found = made_up.differences(miss, stage.matcher.rules)
     line = _message(miss.asked)
     del line["n"]
-    line["text"] = made_up.miss_text(miss, found)
+    line["text"] = made_up.miss_text(miss, found, with_values=False)
     line["params"] = made_up.short(miss.asked.body.get("params"))
     line["nearest"] = None if miss.nearest is None else _scene(miss.nearest)
     line["differences"] = made_up.told(found)
+    line["hint"] = made_up.remedies(miss, found) or None
     return line
 
 
@@ -78,7 +79,10 @@ def report_lines(stage: Stage) -> list[str]:
     told = report(stage)
     played, recorded = told["played"], told["recorded"]
     lines = [f"served {count(told['served'], 'request')}: {played:,} of the {recorded:,} recorded, {_missed(told)}"]
-    lines += _several("missed", [one["text"] for one in told["misses"]], told["missed"])
+    misses, rules = stage.matcher.misses[:MOST_TOLD], stage.matcher.rules
+    texts = [made_up.miss_text(one, made_up.differences(one, rules)) for one in misses]
+    lines += _several("missed", texts, told["missed"])
+    lines += _remedies(told["misses"])
     answers = [_answer_text(one) for one in stage.tally.answers]
     lines += _several("answered otherwise", answers, told["answers"]["other"])
     lines += _several("not cancelled", [_named(one) for one in told["not_cancelled"]])
@@ -97,6 +101,15 @@ def _missed(told: dict[str, Any]) -> str:
     if not told["missed"]:
         return "nothing missed"
     return f"{count(told['missed'], 'request')} that {'is' if told['missed'] == 1 else 'are'} not in the capture"
+
+
+def _remedies(misses: list[dict[str, Any]]) -> list[str]:
+    """What to do about misses, in one line."""
+    if not misses:
+        return []
+    hints = list(dict.fromkeys(one["hint"] for one in misses if one["hint"]))
+    again = "record again what is missed (mcpsniff stdio, mcpsniff http)"
+    return [f"  {hints[0]}; or {again}" if hints else f"  {again}"]
 
 
 def _named(message: dict[str, Any]) -> str:
