@@ -197,7 +197,8 @@ def open_stream(stream: BinaryIO, name: str = "standard input", *, owned: bool =
         header = _first_line(stream, name, blocks)
     except OSError as error:
         raise CaptureError(f"cannot read {shown(name)}: {reason(error)}") from None
-    return Capture([Part(name, header)], [], _Started(b"".join(blocks), stream, owned=owned))
+    part = Part(name, header)
+    return Capture([part], list(_of_source(part)), _Started(b"".join(blocks), stream, owned=owned))
 
 
 def read_header(path: str) -> Header:
@@ -253,7 +254,25 @@ def _chain(named: Part) -> Capture:
         missing = missing_between(before.header, after.header)
         if missing:
             found.append(Damage(after.path, 1, 0, missing))
-    return Capture(parts, found)
+    return Capture(parts, [*_of_source(parts[0]), *found])
+
+
+def _of_source(part: Part) -> Iterator[Damage]:
+    """What the capture lacks that this one was redacted from."""
+    if number := _told_damage(part.header):
+        places = "1 place" if number == 1 else f"{number:,} places"
+        yield Damage(part.path, 1, 0, f"{places} of the capture that was redacted could not be read")
+
+
+def _told_damage(header: Header) -> int:
+    told = (header.redacted or {}).get("damage")
+    return told if type(told) is int and 0 < told < 1 << 53 else 0
+
+
+def damage_of(capture: Capture) -> int:
+    """How many places of ``capture``, whose records were read to the end, could not be read, or of what it is made."""
+    told = _told_damage(capture.header)
+    return capture.damage_count + told - bool(told)
 
 
 def missing_between(before: Header, after: Header) -> str:

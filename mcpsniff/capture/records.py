@@ -143,7 +143,13 @@ HEADER_FIELDS: Final = (
     Field("imported", "text", True, "the file of another program that the capture was made from"),
     Field("kept_by", "text", True, "the program that had written that file, with its version if the file has it"),
     Field("by", "text", True, "program and version that wrote the capture"),
-    Field("redacted", "object", True, "by which program, how many `values` at how many `places`, by `kinds`"),
+    Field(
+        "redacted",
+        "object",
+        True,
+        "by which program, how many `values` at how many `places`, by `kinds`; `damage`: how many places of the source "
+        "could not be read",
+    ),
     Field(
         "channels", "object", True, "part 2 and later: body of `open` and `offset` of each channel open at its start"
     ),

@@ -104,6 +104,8 @@ def command(
     if not quiet:
         for line in _told(report, path):
             note(line)
+    for rule in report.idle:
+        note(f"{shown(rule)} matched nothing")
 
 
 def _chosen(what: str | None, directory: str | None) -> Capture:
@@ -165,5 +167,8 @@ def _told(report: Report, path: str) -> Iterator[str]:
         )
     if report.unread:
         yield f"{count(report.unread, 'body', 'bodies')} could not be decoded, so not searched, and left out whole"
+    if report.damage:
+        what = count(report.damage, "place")
+        yield f"{what} of the capture could not be read: what was there is not in {shown(path)}, which says so"
     if report.cut:
         yield f"{count(report.cut, 'text')} removed whole, since --pattern took too long on them"

@@ -9,11 +9,20 @@ from mcpsniff.export.redact.recode import coder_of
 from mcpsniff.export.redact.views import Edit
 from mcpsniff.protocol.http import EVENT_STREAM, media_type
 from mcpsniff.wire.body import BodyDecoder
-from mcpsniff.wire.frames import CODING_CUT, CODING_DAMAGED, CODING_MISMATCH, CODING_UNKNOWN, DECODE_CAP
+from mcpsniff.wire.frames import (
+    CODING_CUT,
+    CODING_DAMAGED,
+    CODING_MISMATCH,
+    CODING_TRAILING,
+    CODING_UNKNOWN,
+    DECODE_CAP,
+)
 
 LONGEST: Final = 64 << 20
 """Bytes that a coded body may come to; of a longer one nothing is kept."""
 UNREADABLE: Final = "unreadable body"
+TRAILING: Final = b"redacted-trailing-bytes"
+"""What follows the end of a coded body that was written anew, if anything did: nobody reads that."""
 
 _UNREAD: Final = frozenset({CODING_UNKNOWN, CODING_DAMAGED, DECODE_CAP})
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -124,6 +133,8 @@ class _Coded:
             coded = new if coder is None else coder.flush(new) if new or not number else b""
             if number == len(self._pieces) - 1 and coder is not None and CODING_CUT not in flaws:
                 coded += coder.finish()
+                if CODING_TRAILING in flaws:
+                    coded += TRAILING
             self._channel.add(Edit(offset, offset + size, coded, what, at))
         return True
 

@@ -3,23 +3,27 @@
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from mcpsniff.export.redact.documents import BODY, FORM, HEAD, HEADER, SAID, Document
+from mcpsniff.export.redact.documents import BODY, EVENT, FORM, HEAD, HEADER, LINE, SAID, Document
 from mcpsniff.export.redact.fields import (
     Field,
     head_fields,
     header_fields,
+    is_definition,
+    is_json,
     json_fields,
     looks_like_json,
     pair_fields,
     said_fields,
 )
+from mcpsniff.export.redact.matcher import SHORTEST
 from mcpsniff.export.redact.pattern import Patterns
-from mcpsniff.export.redact.rules import Rules
+from mcpsniff.export.redact.rules import Rules, joined
 from mcpsniff.export.redact.search import texts_in
-from mcpsniff.export.redact.values import NUMBER, Values, is_everyday, is_ours
+from mcpsniff.export.redact.values import HOME, NUMBER, Values, is_everyday, is_ours
 from mcpsniff.export.redact.views import Interest, unescaped
 
 LONG: Final = 16 << 10
@@ -27,6 +31,17 @@ LONG: Final = 16 << 10
 BEGINNING: Final = 1024
 SIGNIFICANT: Final = 16
 """Bytes of the shortest encoded text in which forms are looked for."""
+LEAST_DIGITS: Final = 4
+"""Of a number beside a telling name that may be a secret."""
+
+_EDGES: Final = b" \t\r\n\"'\\"
+"""What is no part of a value at its ends: in JSON, it might be what ends a string."""
+_WHO = re.compile(rb"[\\/](?:home|Users)[\\/](.+)", re.DOTALL)
+_ACCOUNTS: Final = frozenset(
+    b"administrator codespace container developer ec2-user example jenkins-agent linuxbrew postgres username workspace"
+    b" yourname your-name user-name".split()
+)
+"""Names of home folders that are nobody's: not looked for elsewhere."""
 
 
 class Place(NamedTuple):
@@ -49,14 +64,32 @@ class Discoverer:
         self._interest = Interest(self._may_have_form)
         self._hints = re.compile(b"|".join(map(re.escape, sorted(hints)))) if hints else None
         self._is_message = True
+        names = rules.names
+        self._member, self._credential = lru_cache(4096)(names.member), lru_cache(4096)(names.credential)
+        self._hits: set[object] = set()
+        """The keys and paths that something had."""
         self.places: dict[object, list[Place]] = {}
-        for value in rules.values:
+        self._given = [_core(value) if len(_core(value)) >= SHORTEST else value for value in rules.values]
+        for value in self._given:
             values.add(value, "value", everywhere=True)
+
+    def idle(self) -> Iterator[str]:
+        """The rules of the user that matched nothing, once all was replaced; of a value only its number is told."""
+        rules, patterns = self._rules, self._patterns
+        yield from (f"--key {word}" for key, word in rules.words if key not in self._hits)
+        yield from (f"--path {'.'.join(path)}" for path in rules.paths if path not in self._hits)
+        for number, value in enumerate(self._given, 1):
+            if not any(value in other for other in self._values.places):
+                yield f"--value {number}" if len(self._given) > 1 else "--value"
+        if patterns is not None and not patterns.cut:
+            yield from (
+                f"--pattern {pattern}" for number, pattern in enumerate(rules.patterns) if number not in patterns.hits
+            )
 
     def read(self, document: Document) -> None:
         """Take note of the values in a document."""
         self._values.take_note(document.data)
-        self._look_for_forms(document.data)
+        self._look_for_forms(document)
         self._is_message = document.kind != BODY or b'"jsonrpc"' in document.data
         for field in fields_of(document):
             if field.how != "text":
@@ -64,51 +97,79 @@ class Discoverer:
             if self._patterns is not None and field.how in ("string", "header", "text"):
                 self._try_patterns(document, field, self._patterns)
 
-    def _look_for_forms(self, data: bytes) -> None:
+    def _look_for_forms(self, document: Document) -> None:
         if self._hints is None:
             return
-        escaped_json = b"\\" in data and looks_like_json(data)
-        for encoding, text in texts_in(data, SIGNIFICANT, self._interest):
+        escaped_json = b"\\" in document.data and is_json_text(document)
+        for encoding, text in texts_in(document.data, SIGNIFICANT, self._interest):
             if (not encoding and escaped_json) or not self._may_have_form(text):
                 continue  # `\nbob@…` in JSON is no `nbob@…`
             for form in self._forms:
                 if any(hint in text for hint in form.hints):
                     for found in form.pattern.finditer(text):
-                        self._values.add(found[found.lastindex or 0], form.what)
+                        self._add(found[found.lastindex or 0], form.what)
+
+    def _add(self, value: bytes, kind: str) -> None:
+        """Take note of a value; of a home folder also in names of folders made of paths, and of whose it is."""
+        self._values.add(value, kind)
+        if kind != HOME or is_ours(value) or (found := _WHO.search(value)) is None:
+            return
+        who = found[1]
+        slug = re.sub(rb"[^A-Za-z0-9]", b"-", who)
+        self._values.add((b"-home-" if b"/home/" in value else b"-Users-") + slug, HOME, everywhere=True)
+        if not is_everyday(who) and who.lower() not in _ACCOUNTS:
+            self._values.add(who, HOME)
 
     def _may_have_form(self, text: bytes) -> bool:
         return self._hints is not None and self._hints.search(text) is not None
 
     def _judge(self, document: Document, field: Field) -> None:
         """Take note of a value that its name or its path announces."""
-        named = next((step for step in reversed(field.path) if self._rules.is_key(step)), None)
-        if named is None and field.how in ("string", "number") and self._rules.is_path(field.path):
-            named = field.name
+        named = self._rules.key_of(field.path)
+        if named is not None:
+            self._hits.add(joined(named))
+        if field.how in ("string", "number"):
+            hits = set(self._rules.paths_to(field.path))
+            self._hits |= hits
+            named = named if named is not None or not hits else field.name
+        if named is None and self._rules.by_name:
+            named = self._announced(document, field)
         if named is not None:
             self._take(document, field, NUMBER if field.how == "number" else named)
-        elif self._rules.by_name and field.how != "number" and self._announces(document, field):
-            self._take(document, field, field.name)
 
-    def _announces(self, document: Document, field: Field) -> bool:
-        names = self._rules.names
-        name = field.path[-1] if field.path else ""
+    def _announced(self, document: Document, field: Field) -> str | None:
+        """The telling name of a value; in JSON also that of a list or object around it."""
+        names, path = self._rules.names, field.path
+        name = path[-1] if path else ""
         if field.how == "header":
-            return names.header(name)
+            return name if names.header(name) else None
         if field.how == "pair":
-            return names.credential(name) if document.kind == FORM else names.key(name)
+            is_telling = names.credential(name) if document.kind == FORM else names.key(name)
+            return name if is_telling else None
+        tells = self._member if self._is_message or field.how == "said" else self._credential
         if field.how == "said":
-            return names.member(name) and _is_strong(field.value)
-        return names.member(name) if self._is_message else names.credential(name)
+            return name if tells(name) and _is_strong(field.value) else None
+        if field.how == "number" and sum(byte in b"0123456789" for byte in field.value) < LEAST_DIGITS:
+            return None
+        for at in range(len(path) - 1, -1, -1):
+            if tells(path[at]) and not is_definition(path, at, values=False):
+                return path[at]
+        return None
 
     def _take(self, document: Document, field: Field, kind: str) -> None:
-        value = field.value
-        if not value or is_ours(value):
+        value, core = field.value, _core(field.value)
+        if not core or is_ours(core):
             return
         if len(value) > LONG:
             self._values.add(value[:BEGINNING], kind, everywhere=True)
             self._values.add(value, kind, everywhere=False)
             self._place(document, field.start, field.stop, value)
             return
+        if core != value and (is_everyday(core) or field.how == "number"):
+            self._values.add(value, kind, everywhere=False)
+            self._place(document, field.start, field.stop, value)
+            return
+        value = core
         if field.how == "pair" and (plain := _unquoted(value)) != value:
             self._values.add(plain, kind)
             value = plain
@@ -127,8 +188,12 @@ class Discoverer:
             return
         for start, stop in found:
             value = field.value[start:stop]
-            self._values.add(value, "pattern")
-            if is_everyday(value) and not is_ours(value):
+            if is_everyday(core := _core(value)):
+                self._values.add(value, "pattern", everywhere=False if core != value else None)
+            else:
+                self._values.add(core, "pattern")
+                value = core
+            if is_everyday(core) and not is_ours(core):
                 self._place_within(document, field, start, stop)
 
     def _place_within(self, document: Document, field: Field, start: int, stop: int) -> None:
@@ -146,6 +211,13 @@ class Discoverer:
 
     def _place(self, document: Document, start: int, stop: int, value: bytes) -> None:
         self.places.setdefault(document.key, []).append(Place(start, stop, value))
+
+
+def is_json_text(document: Document) -> bool:
+    """Say whether all of a document is JSON, so that a quote in it begins or ends a string."""
+    if document.kind == EVENT:
+        return b"{" in document.data
+    return document.kind in (LINE, BODY) and is_json(document.data)
 
 
 def fields_of(document: Document) -> Iterator[Field]:
@@ -168,8 +240,8 @@ def fields_of(document: Document) -> Iterator[Field]:
         if not document.name:
             yield from _lines(data)
         return
-    start = data.find(b"{") if document.kind == "event" else 0
-    if start >= 0 and (document.kind == "event" or looks_like_json(data)):
+    start = data.find(b"{") if document.kind == EVENT else 0
+    if start >= 0 and (document.kind == EVENT or looks_like_json(data)):
         for field in json_fields(data):
             yield field
             if field.value.lstrip()[:1] in (b"{", b"["):
@@ -222,6 +294,10 @@ def _user_and_password(value: bytes) -> bytes | None:
     except ValueError:
         return None
     return decoded if b":" in decoded and decoded.isascii() and decoded.decode().isprintable() else None
+
+
+def _core(value: bytes) -> bytes:
+    return value.strip(_EDGES)
 
 
 def _unquoted(value: bytes) -> bytes:

@@ -23,7 +23,11 @@ BLOCK: Final = 64 << 10
 MOST_BLOCKS: Final = 16
 """Of free text without a line end, so many blocks are read at a time."""
 
+MOST_CODED: Final = 2000
+"""Lines of base64 that are kept together."""
+
 _BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_CODED_LINE = re.compile(rb"[^\n]{0,200}?[A-Za-z0-9+/=_-]{16,}+[ \t]*+\r?\n")
 _LINE_END = re.compile(rb"\n")
 
 
@@ -81,7 +85,7 @@ class Gatherer:
         self._next = offset + len(data)
         self._data += data
         if self._kind == SAID and len(self._data) >= BLOCK:
-            self._cut(self._data.rfind(b"\n") + 1 or (len(self._data) if len(self._data) >= MOST_BLOCKS * BLOCK else 0))
+            self._cut(_between(self._data) or (len(self._data) if len(self._data) >= MOST_BLOCKS * BLOCK else 0))
         elif self._kind in (LINE, EVENT):
             self._whole_ones(_LINE_END if self._kind == LINE else _BLANK_LINE)
         if len(self._data) >= LONGEST:
@@ -116,6 +120,21 @@ class Gatherer:
         for edit in self._account.read(self._kind, data, self._where):
             for part in placed(edit._replace(start=edit.start + base, stop=edit.stop + base), runs):
                 self._edits.add(part)
+
+
+def _between(text: bytearray) -> int:
+    """Where a text may be cut: after a line, but within no key, and not between lines of base64. 0: nowhere."""
+    stop = text.rfind(b"\n") + 1
+    begin = text.rfind(b"-----BEGIN ", 0, stop)
+    if begin >= 0 and text.find(b"-----END ", begin, stop) < 0:
+        stop = text.rfind(b"\n", 0, begin) + 1
+    cut = stop
+    for _ in range(MOST_CODED):
+        last = text.rfind(b"\n", 0, max(0, cut - 1)) + 1
+        if not cut or not _CODED_LINE.fullmatch(text, last, cut):
+            return cut
+        cut = last
+    return stop
 
 
 def placed(edit: Edit, runs: list[tuple[int, int]]) -> list[Edit]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from mcpsniff.export.redact.discover import Place, fields_of
+from mcpsniff.export.redact.discover import Place, fields_of, is_json_text
 from mcpsniff.export.redact.documents import HEADER, Document
-from mcpsniff.export.redact.search import edits_in
+from mcpsniff.export.redact.search import edits_in, marked_json
 from mcpsniff.export.redact.values import Values
 from mcpsniff.export.redact.views import Edit, Interest, applied, settled
 
@@ -23,7 +23,8 @@ class Editor:
     def read(self, document: Document) -> list[Edit]:
         """The edits of a document, in order; they do not overlap."""
         values = self.values
-        edits = edits_in(document.data, values.matcher, self._interest, values.new)
+        marked = marked_json(document.data) if is_json_text(document) else None
+        edits = edits_in(document.data, values.matcher, self._interest, values.new, marked=marked)
         if own := self._places.get(document.key):
             for place in own:
                 new, what = values.new(place.value)

@@ -1,7 +1,7 @@
 """The named values in a text: members of JSON, headers, fields of forms, keys of URLs, what a log says."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from mcpsniff.export.redact.views import Pieces, unescaped
@@ -13,6 +13,9 @@ DEEPEST: Final = 64
 """Levels of a JSON text that a path names."""
 
 _TOKEN = re.compile(rb'"((?:[^"\\]++|\\.)*+)"?|([{}\[\],:])|([^\s{}\[\],:"]++)', re.DOTALL)
+_JSON_BEGIN = re.compile(
+    rb"\s*+(?:\{\s*+[\"}]|\[\s*+(?:[{\[\"\]]|(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null)\s*+[,\]]))"
+)
 _COLON = re.compile(rb"\s*+:")
 _LINE = re.compile(rb"([^\r\n:]{1,256}?)[ \t]*:[ \t]*([^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*)\r?\n?")
 _PAIR = re.compile(rb"(?:(?<=[?&;#])|\A)([A-Za-z0-9_.\[\]%-]{1,64})=([^&;#\s\"'<>\\]{1,8192}+)")
@@ -148,9 +151,50 @@ def _name(raw: bytes) -> str:
     return raw.decode("latin-1")
 
 
-type Reader = Callable[[bytes], Iterator[Field]]
-
-
 def looks_like_json(text: bytes) -> bool:
     """Say whether a text is to be read as JSON."""
     return text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[", b'"')
+
+
+def is_json(text: bytes) -> bool:
+    """Say whether a text is JSON by its beginning and its end, and no line of a log such as ``[12:30] [x]``."""
+    end = text.rstrip(b" \t\r\n")[-1:]
+    return end in (b"}", b"]") and _JSON_BEGIN.match(text.removeprefix(b"\xef\xbb\xbf")) is not None
+
+
+SCHEMA_PARENTS: Final = frozenset(
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired"]
+)
+"""Members of a JSON Schema whose members have names of properties, and what defines these."""
+SCHEMA_VALUES: Final = frozenset(["default", "const", "enum", "examples", "example"])
+"""Members of a definition that have values of the property."""
+_SCHEMA_WORDS: Final = frozenset(
+    [
+        *("type", "title", "description", "format", "pattern", "properties", "patternProperties", "propertyNames"),
+        *("additionalProperties", "required", "items", "prefixItems", "contains", "additionalItems", "nullable"),
+        *("unevaluatedItems", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
+        *("minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties"),
+        *("dependentRequired", "dependentSchemas", "dependencies", "definitions", "readOnly", "writeOnly"),
+        *("deprecated", "enumNames", "contentEncoding", "contentMediaType", "contentSchema", "discriminator"),
+    ]
+)
+"""Other members of a definition: JSON Schema 2020-12 and draft 7, OpenAPI, and the schemas of elicitation in MCP."""
+
+
+def is_definition(path: tuple[str, ...], at: int, *, values: bool) -> bool:
+    """Say whether what is at ``path`` defines the property named at ``path[at]``, and is no value of it.
+
+    ``values``: what a schema has as a value of the property (``default``, ``enum``) counts as a value.
+    """
+    if at == 0 or path[at - 1] not in SCHEMA_PARENTS or at + 1 == len(path):
+        return False
+    word = path[at + 1]
+    if values and not SCHEMA_VALUES.isdisjoint(path[at + 1 :]):
+        return False
+    return (
+        word in _SCHEMA_WORDS
+        or word in SCHEMA_VALUES
+        or word.startswith(("$", "x-"))
+        or path[at - 1] == "dependentRequired"
+    )

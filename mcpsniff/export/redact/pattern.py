@@ -37,6 +37,8 @@ class Patterns:
         self._patterns = list(patterns)
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self.hits: set[int] = set()
+        """The numbers of those that matched something."""
         self.cut = 0
         """Fields on which they took too long."""
 
@@ -72,8 +74,9 @@ class Patterns:
         if answer is None:
             self._end()
             return None
-        found: list[tuple[int, int]] = marshal.loads(answer)  # noqa: S302 - our own process wrote it
-        return found
+        found: list[tuple[int, int, int]] = marshal.loads(answer)  # noqa: S302 - our own process wrote it
+        self.hits.update(number for _, _, number in found)
+        return [(start, stop) for start, stop, _ in found]
 
     def _begin(self) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(
@@ -117,10 +120,10 @@ def serve() -> None:
             _put(1, marshal.dumps(_places(patterns, text)))
 
 
-def _places(patterns: list[re.Pattern[str]], text: str) -> list[tuple[int, int]]:
-    """Where they match, in bytes; of one with a group called ``secret``, where that is."""
+def _places(patterns: list[re.Pattern[str]], text: str) -> list[tuple[int, int, int]]:
+    """Where they match, in bytes, and which pattern does; of one with a group called ``secret``, where that is."""
     found = []
-    for pattern in patterns:
+    for number, pattern in enumerate(patterns):
         group: int | str = "secret" if "secret" in pattern.groupindex else 0
         done = size = 0
         for match in pattern.finditer(text):
@@ -129,7 +132,7 @@ def _places(patterns: list[re.Pattern[str]], text: str) -> list[tuple[int, int]]
                 continue
             size += len(text[done:start].encode("utf-8", "surrogateescape"))
             length = len(text[start:stop].encode("utf-8", "surrogateescape"))
-            found.append((size, size + length))
+            found.append((size, size + length, number))
             size, done = size + length, stop
     return found
 

@@ -25,6 +25,16 @@ def _form(what: str, pattern: bytes, *hints: bytes) -> Form:
 
 _B: Final = rb"(?<![A-Za-z0-9_-])"
 
+_KEY_BEGIN: Final = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_WHOLE: Final = rb"(?:(?!-----)[^\"]|\"[ \t\r\n]{0,40}+,[ \t\r\n]{0,40}+\"){0,65536}+-----END [A-Z0-9 ]{0,60}+-----"
+"""Up to its end, also over the strings of a list, one for each line, but over no other border of a string."""
+_KEY_HEADER: Final = rb"[A-Z][A-Za-z-]{1,40}+: [^\r\n\\\"]{0,200}+"
+_KEY_CUT: Final = (
+    rb"(?:(?:\\[nr]|[\r\n]){1,8}+[ \t]{0,40}+(?:" + _KEY_HEADER + rb"|[A-Za-z0-9+/=]{1,1024}+)"
+    rb"|[ \t]{1,40}+[A-Za-z0-9+/=]{40,65536}+){0,2000}+"
+)
+"""A key whose end is not there: the headers of an encrypted one (RFC 1421), and all lines of base64."""
+
 API_KEYS: Final = (
     _form("api key", _B + rb"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,512}+", b"sk-", b"sk_", b"pk_", b"pk-", b"rk_", b"rk-"),
     _form("api key", _B + rb"(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,512}+", b"gh", b"github_pat_"),
@@ -34,17 +44,13 @@ API_KEYS: Final = (
     _form("api key", _B + rb"AIza[A-Za-z0-9_-]{30,512}+", b"AIza"),
     _form("api key", _B + rb"(?:hf|npm)_[A-Za-z0-9]{20,512}+", b"hf_", b"npm_"),
     _form("api key", _B + rb"(?:pypi-|SG\.)[A-Za-z0-9_.-]{20,512}+", b"pypi-", b"SG."),
-    _form(
-        "private key",
-        rb"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]{0,16384}+-----END [A-Z ]{0,40}PRIVATE KEY-----)?+",
-        b"PRIVATE KEY-----",
-    ),
+    _form("private key", _KEY_BEGIN + b"(?:" + _KEY_WHOLE + b"|" + _KEY_CUT + b")", b"PRIVATE KEY"),
 )
 TOKENS: Final = (
     _form("token", _B + rb"eyJ[A-Za-z0-9_-]{8,8192}+\.[A-Za-z0-9_-]{8,8192}+(?:\.[A-Za-z0-9_-]{0,8192}+)?+", b"eyJ"),
     _form(
         "token",
-        rb"(?<![A-Za-z])(?:[Bb]earer|BEARER|[Bb]asic|[Tt]oken) {1,4}+"
+        rb"(?<![A-Za-z0-9_/.-])(?:[Bb]earer|BEARER|[Bb]asic|[Tt]oken) {1,4}+(?!HTTP/[0-9])"  # `POST /token HTTP/1.1`
         rb"((?=[A-Za-z._~+/-]{0,64}[0-9])[A-Za-z0-9._~+/-]{8,8192}+={0,2})",
         b"earer ",
         b"BEARER ",
@@ -53,24 +59,47 @@ TOKENS: Final = (
     ),
     _form("user and password", rb"(?<=://)([^/?#\s@\"'<>\\:]{0,256}+:[^/?#\s@\"'<>\\]{1,256}+)@", b"://"),
 )
+_LETTER: Final = rb"[\xc3-\xdf][\x80-\xbf]"
+"""In UTF-8, of a script beside Latin that has spaces between its words: U+00C0 to U+07FF."""
+_SIGN: Final = rb"(?:[\xe0\xe1\xe4-\xed][\x80-\xbf]{2}|\xe3[\x81-\xbf][\x80-\xbf])"
+"""Of a script without spaces, or one of Asia; punctuation is none."""
+
 EMAILS: Final = (
     _form(
         EMAIL,
-        rb"(?<![A-Za-z0-9._%+-])[A-Za-z0-9](?:[A-Za-z0-9._%+-]{0,63}+)@"
-        rb"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}+)\.){1,8}(?<=\.)[A-Za-z]{2,24}+(?![A-Za-z0-9-])",
+        rb"(?:(?<![A-Za-z0-9._%+-])(?<!" + _LETTER + rb")(?:[A-Za-z0-9]|" + _LETTER + rb")"
+        rb"(?:[A-Za-z0-9._%+-]|" + _LETTER + rb"){0,63}+|" + _SIGN + rb"{1,64}+)@"
+        rb"(?:(?:[A-Za-z0-9]|"
+        + _LETTER
+        + b"|"
+        + _SIGN
+        + rb")(?:[A-Za-z0-9-]|"
+        + _LETTER
+        + b"|"
+        + _SIGN
+        + rb"){0,62}+\.)"
+        rb"{1,8}(?<=\.)(?:xn--[A-Za-z0-9-]{2,59}+|(?:[A-Za-z]|" + _LETTER + b"){2,24}+|" + _SIGN + rb"{1,24}+)"
+        rb"(?![A-Za-z0-9-])",
         b"@",
     ),
 )
+_NAME: Final = rb"[^\\/\s\"':;,<>()*?&%#]"
 HOMES: Final = (
     _form(
         HOME,
-        rb"(?<![A-Za-z0-9_.-])/(?:home|Users)/(?!Shared\b|runner\b)[^/\s\"'\\:;,<>()*?&%#]{1,64}+",
+        rb"(?<![A-Za-z0-9_.-])/(?:home|Users)/(?!Shared\b|runner\b)" + _NAME + rb"{1,64}+",
         b"/home/",
         b"/Users/",
     ),
     _form(
         HOME,
-        rb"(?<![A-Za-z0-9])[A-Za-z]:[\\/]Users[\\/](?!Public\b|Default\b)[^\\/\s\"':;,<>()*?&%#]{1,64}+",
+        rb"(?<![A-Za-z0-9])[A-Za-z]:[\\/]Users[\\/](?!Public\b|Default\b)"
+        + _NAME
+        + rb"{1,64}+(?:(?: "
+        + _NAME
+        + rb"{1,32}+){1,3}+(?=[\\/])|(?: [A-Z\xc3]"
+        + _NAME
+        + rb"{1,32}+){1,3}+(?=[\"']))?+",
         b":\\Users\\",
         b":/Users/",
     ),

@@ -16,6 +16,7 @@ from mcpsniff.export.redact.views import Edit
 
 SLICE: Final = 4 << 20
 """Bytes of chunks that are written at a time."""
+_KIND = re.compile("[a-z0-9 ]{1,40}")
 
 
 class Rewriter:
@@ -44,12 +45,25 @@ class Rewriter:
         for edits in self._edits.values():
             self.kinds.update(edits.whats())
 
-    def head(self, kinds: dict[str, int], by: str) -> dict[str, Any]:
-        """The header to be written, which tells what was done: ``kinds`` of values, at so many places."""
+    def head(self, kinds: dict[str, int], by: str, damage: int = 0) -> dict[str, Any]:
+        """The header to be written, which tells what was done: ``kinds`` of values, at so many places.
+
+        What was removed from the capture before that counts, too. ``damage``: places of it that could not be read.
+        """
         names = [field.name for field in HEADER_FIELDS]
         known = {name: getattr(self.header, name) for name in names if name not in ("mcpcap", "redacted")}
         shown = {name: value for name, value in known.items() if value not in (None, ())}
-        redacted = {"by": by, "values": sum(kinds.values()), "places": self.places, "kinds": kinds}
+        before = self.header.redacted or {}
+        all_kinds = _kinds(before.get("kinds"))
+        all_kinds.update(kinds)
+        redacted = {
+            "by": by,
+            "values": sum(kinds.values()) + _count(before.get("values")),
+            "places": self.places + _count(before.get("places")),
+            "kinds": dict(all_kinds),
+        }
+        if damage:
+            redacted["damage"] = damage
         return {**shown, "run": new_run_id(), "redacted": redacted, **(self.header.extra or {})}
 
     def record(self, index: int, record: Record) -> Iterator[Entry]:
@@ -99,6 +113,16 @@ class Rewriter:
         taken, self._changes = self._changes, []
         self.kinds.update(what for what, _ in taken)
         return taken
+
+
+def _count(told: Any) -> int:
+    """A number that a header tells, which anyone may have written."""
+    return told if type(told) is int and 0 <= told < 1 << 53 else 0
+
+
+def _kinds(told: Any) -> Counter[str]:
+    items = told.items() if isinstance(told, dict) else ()
+    return +Counter({kind: _count(number) for kind, number in items if _KIND.fullmatch(kind)})
 
 
 def write_records(writer: CaptureWriter, entries: Iterator[Entry]) -> None:

@@ -1,11 +1,12 @@
 """What is to be removed: as the user says it, and as it is applied."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from mcpsniff.errors import UsageError
+from mcpsniff.export.redact.fields import SCHEMA_PARENTS, is_definition
 from mcpsniff.export.redact.matcher import SHORTEST
 from mcpsniff.export.redact.presets import DEFAULT, EVERY, NONE, PRESETS, Form
 from mcpsniff.export.redact.values import is_word
@@ -44,6 +45,8 @@ class Rules:
     presets: tuple[str, ...] = DEFAULT
     names: Names = field(default_factory=Names)
     seed: str | None = None
+    words: tuple[tuple[str, str], ...] = ()
+    """Keys, as `keys` has them, and as they were said."""
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -59,12 +62,26 @@ class Rules:
         """Say whether the user named this key."""
         return joined(name) in self.keys
 
-    def is_path(self, path: tuple[str, ...]) -> bool:
-        """Say whether ``path`` is one that the user named, or lies within it."""
+    def key_of(self, path: tuple[str, ...]) -> str | None:
+        """The innermost name in ``path`` that the user named, unless there is its definition in a schema."""
+        if not self.keys:
+            return None
+        for at in range(len(path) - 1, -1, -1):
+            if self.is_key(path[at]) and not is_definition(path, at, values=True):
+                return path[at]
+        return None
+
+    def paths_to(self, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """The rules that name ``path``, or what it lies within."""
         if not self.paths:
-            return False
+            return
         alone = path[1:] if path and path[0].isdigit() else None  # an element of a batch
-        return any(_fits(rule, path) or (alone is not None and _fits(rule, alone)) for rule in self.paths)
+        is_schema = any(is_definition(path, at, values=True) for at in range(1, len(path)))
+        for rule in self.paths:
+            if is_schema and ANY_DEPTH in rule and SCHEMA_PARENTS.isdisjoint(rule):
+                continue  # `**.city` is the values of that name, not what the schema of a tool says of it
+            if _fits(rule, path) or (alone is not None and _fits(rule, alone)):
+                yield rule
 
 
 def make_rules(
@@ -99,6 +116,7 @@ def make_rules(
         _presets(presets),
         names or Names(),
         seed,
+        tuple((joined(key), key) for key in keys),
     )
 
 

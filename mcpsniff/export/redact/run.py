@@ -6,7 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from mcpsniff import __version__
-from mcpsniff.capture.reader import Capture, open_capture
+from mcpsniff.capture.reader import Capture, damage_of, open_capture
 from mcpsniff.capture.records import REDACT, Record
 from mcpsniff.capture.writer import CaptureWriter, Entry
 from mcpsniff.errors import CaptureError
@@ -35,6 +35,10 @@ class Report(NamedTuple):
     """Bodies left out since they could not be read."""
     cut: int
     """Fields removed whole since a pattern took too long on them."""
+    idle: tuple[str, ...] = ()
+    """The rules of the user that matched nothing: ``--key x``, and of a value only its number."""
+    damage: int = 0
+    """Places of the capture that could not be read."""
 
 
 class RemainsError(CaptureError):
@@ -63,18 +67,19 @@ def redact(capture: Capture, rules: Rules, path: str) -> Report:
         discoverer = Discoverer(rules, values, patterns if rules.patterns else None)
         count = _discover(capture, discoverer)
         cut = patterns.cut
+    damage = damage_of(capture)
     values.seal()
     editor = Editor(values, discoverer.places)
     walk = Walk(capture.header, editor.read)
     for record in islice(capture.records(), count):
         walk.record(record)
     walk.finish()
-    places = _write(capture, editor, walk, count, path)
+    places = _write(capture, editor, walk, count, path, damage=damage)
     remains = Remains(values.everywhere)
     remains.look(open_capture(path))
     if remains.found:
         raise RemainsError(remains.found)
-    return Report(values.kinds, places, values.everyday, walk.unread, cut)
+    return Report(values.kinds, places, values.everyday, walk.unread, cut, tuple(discoverer.idle()), damage)
 
 
 def _discover(capture: Capture, discoverer: Discoverer) -> int:
@@ -96,7 +101,7 @@ def _discover(capture: Capture, discoverer: Discoverer) -> int:
     return count
 
 
-def _write(capture: Capture, editor: Editor, walk: Walk, count: int, path: str) -> int:
+def _write(capture: Capture, editor: Editor, walk: Walk, count: int, path: str, *, damage: int) -> int:
     """Write the capture to ``path``; return how many places were replaced, which its first line tells already."""
     counting = Rewriter(capture.header, editor, walk.edits)
     counting.count_edits()
@@ -104,7 +109,7 @@ def _write(capture: Capture, editor: Editor, walk: Walk, count: int, path: str) 
         if isinstance(record.body, dict):
             for _ in counting.record(index, record):
                 pass
-    head = counting.head(editor.values.kinds, f"mcpsniff {__version__}")
+    head = counting.head(editor.values.kinds, f"mcpsniff {__version__}", damage)
     rewriter = Rewriter(capture.header, editor, walk.edits)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     writer = CaptureWriter(descriptor, path, head)

@@ -18,8 +18,12 @@ ADDRESS: Final = "address"
 PSEUDONYM = re.compile(rb"redacted-([a-z0-9-]{1,40}?)-?([0-9]{1,9}|[0-9a-f]{12})(?![0-9A-Za-z])")
 _OURS = re.compile(
     rb"(?:redacted-[a-z0-9-]{1,60}(?:@example\.invalid)?|(?:/home/|/Users/|[A-Za-z]:\\Users\\)redacted-[a-z0-9-]{1,40}"
-    rb"|9000[0-9]{6,}|198\.1[89]\.[0-9]{1,3}\.[0-9]{1,3}|2001:db8::[0-9a-f]+|\*+)"
+    rb"|-(?:home|Users)-redacted-[a-z0-9-]{1,40}|HTTP/[0-9](?:\.[0-9])?|9000[0-9]{6,}"
+    rb"|198\.1[89]\.[0-9]{1,3}\.[0-9]{1,3}|2001:db8::[0-9a-f]+|\*+)"
 )
+_NUMERIC = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_LEAD = re.compile(rb"(?:.*[/\\]|-(?:home|Users)-)", re.DOTALL)
+"""What precedes the name in a home folder, also in names of folders that are made of paths."""
 _WORDS: Final = """
     jsonrpc method params result error message capabilities tools resources prompts logging sampling elicitation
     roots completions experimental serverInfo clientInfo protocolVersion initialize initialized notifications
@@ -29,6 +33,8 @@ _WORDS: Final = """
     resourceTemplates uriTemplate completion complete level warning notice critical emergency assistant isError
     requestId reason code_challenge authorization_code client_credentials refresh_token access_token bearer
     basic digest negotiate application text/event-stream application/json keep-alive chunked no-cache session
+    call list get read set create complete templates ping update updated list_changed
+    subscribe unsubscribe subscriptions discover listen tasks cancel status acknowledged server
     localhost 127.0.0.1 example http://localhost https:// undefined unknown invalid missing optional secret
     password
 """
@@ -47,11 +53,13 @@ def is_everyday(value: bytes) -> bool:
 
 def is_word(text: str) -> bool:
     """Say whether a text is a word of the protocol, or part of each pseudonym."""
-    return text in _VOCABULARY or text.lower() in _VOCABULARY or any(text in word for word in _PSEUDONYMS)
+    if any(text in word for word in _PSEUDONYMS) or text in _VOCABULARY or text.lower() in _VOCABULARY:
+        return True
+    return all(word in _VOCABULARY for word in text.split("/"))  # a method
 
 
 def is_ours(value: bytes) -> bool:
-    """Say whether a value is a pseudonym already, or was masked by the recorder."""
+    """Say whether a value is a pseudonym already, was masked by the recorder, or is the version of HTTP in a head."""
     return bool(_OURS.fullmatch(value))
 
 
@@ -70,6 +78,8 @@ class Values:
         self._same: dict[bytes, bytes] = {}
         """Of another way to write a value: the value."""
         self._taken: Counter[str] = Counter()
+        self._people: dict[bytes, bytes] = {}
+        """Of a name in a home folder: what stands for it."""
         self.places: Counter[bytes] = Counter()
         """How often each value was replaced."""
         self.matcher = Matcher(())
@@ -132,14 +142,18 @@ class Values:
         return frozenset(self._everywhere)
 
     def _pseudonym(self, value: bytes, kind: str) -> bytes:
-        if value.isdigit() or kind == NUMBER:
+        if kind == NUMBER or _NUMERIC.fullmatch(value):  # it may stand where no text may stand
             name, digits = NUMBER, self._name(value, NUMBER)
             return b"9000" + (b"%012d" % int(digits, 16) if self._key else b"%06d" % int(digits))
         if b"@" in value and kind == EMAIL:
             return b"redacted-email-%b@example.invalid" % self._name(value, EMAIL)
         if kind == HOME:
-            lead = value[: max(value.rfind(b"/"), value.rfind(b"\\")) + 1]
-            return lead + b"redacted-home-" + self._name(value, HOME)
+            found = _LEAD.match(value)
+            lead = found[0] if found else b""
+            who = value[len(lead) :]
+            if who not in self._people:
+                self._people[who] = b"redacted-home-" + self._name(who, HOME)
+            return lead + self._people[who]
         if kind == ADDRESS:
             return self._address(value)
         name = kind.replace(" ", "-")
