@@ -1,6 +1,7 @@
 """Laws: what happened is the same in a redacted capture, and the second pass finds whatever is left."""
 
 import tempfile
+from base64 import encodebytes
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,11 @@ def test_everything_that_may_go_wrong_over_http(tmp_path: Path) -> None:
     got = redacted(tmp_path, http_records(TROUBLE), keys=["Mcp-Session-Id", "data"], presets=["all"])
     assert outline(got.path) == outline(got.source)
     assert SESSION_ID.encode() not in got.raw
+
+
+@pytest.mark.parametrize("ahead", range(3))
+def test_the_second_pass_finds_base64_in_lines(ahead: int, tmp_path: Path) -> None:
+    said = encodebytes(b"x" * (ahead + 45) + VALUE.encode() + b"y" * 90)
+    remains = Remains(frozenset([VALUE.encode()]))
+    remains.look(open_capture(str(save(tmp_path, "x.mcpcap", pipes((2, said[:40]), (2, said[40:]))))))
+    assert [place for place in remains.found if "in lines" in place]

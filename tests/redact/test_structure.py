@@ -1,6 +1,7 @@
 """What has the name of a secret but is none, what lies below such a name, and what must stay JSON or HTTP."""
 
 import json
+from base64 import b64decode, encodebytes
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,27 @@ def test_a_private_key_over_the_border_of_two_blocks_of_a_log(tmp_path: Path) ->
     got = redacted(tmp_path, pipes((2, log[:65536].encode()), (2, log[65536:].encode())))
     assert b"MIIE" not in got.bytes_of(2)
     assert got.bytes_of(2).endswith(b"redacted-private-key-1\nready\n")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n    "])
+@pytest.mark.parametrize("ahead", range(3))
+def test_base64_in_lines(ahead: int, end: str, tmp_path: Path) -> None:
+    said = "# settings of service, do not share"[ahead:] + "\nDB_PASSWORD=Tr0ub4dor-horse-99\nDB_HOST=localhost\n" * 2
+    lines = end.join(encodebytes(said.encode()).decode().splitlines())
+    got = redacted(
+        tmp_path,
+        pipes(
+            (0, (REQUEST % (1, "Tr0ub4dor-horse-99")).encode() + b"\n"),
+            (1, (RESULT % (1, json.dumps(lines)[1:-1])).encode() + b"\n"),
+            (2, b"file: " + lines.encode() + b"\n"),
+        ),
+        values=["Tr0ub4dor-horse-99"],
+    )
+    assert outline(got.path) == outline(got.source)
+    text = json.loads(got.bytes_of(1))["result"]["content"][0]["text"]
+    for made in (text, got.bytes_of(2).decode().removeprefix("file: ").rstrip("\n")):
+        assert b64decode(made).decode() == said.replace("Tr0ub4dor-horse-99", "redacted-value-1")
+        assert {len(line.strip()) for line in made.split("\n")[:-1]} == {76}
 
 
 def test_the_name_of_a_home_folder_is_removed_elsewhere_too(tmp_path: Path) -> None:

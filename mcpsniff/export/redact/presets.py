@@ -68,7 +68,7 @@ EMAILS: Final = (
     _form(
         EMAIL,
         rb"(?:(?<![A-Za-z0-9._%+-])(?<!" + _LETTER + rb")(?:[A-Za-z0-9]|" + _LETTER + rb")"
-        rb"(?:[A-Za-z0-9._%+-]|" + _LETTER + rb"){0,63}+|" + _SIGN + rb"{1,64}+)@"
+        rb"(?:[A-Za-z0-9._%+-]|" + _LETTER + rb"){0,63}+|" + _SIGN + rb"{1,16}+)@"
         rb"(?:(?:[A-Za-z0-9]|"
         + _LETTER
         + b"|"

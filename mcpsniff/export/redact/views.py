@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final, Protocol
 
+from mcpsniff.export.redact.folded import Fold, folds
 from mcpsniff.export.redact.pieces import (
     DATA_LINES,
     FORM,
@@ -98,6 +99,20 @@ class Coded:
         return [Edit(self._start, self._stop, self._encode(applied(self.text, edits)), whats, edits[0].at)]
 
 
+class Folded:
+    """A view of what is broken into lines."""
+
+    def __init__(self, fold: Fold, view: Coded) -> None:
+        self.name = f"{view.name} in lines"
+        self.text = view.text
+        self._fold = fold
+        self._view = view
+
+    def outer(self, edits: list[Edit]) -> list[Edit]:
+        """See `View`: all lines are written anew."""
+        return self._fold.outer(self._view.outer(edits))
+
+
 def is_binary(text: bytes) -> bool:
     """Say whether a longer text is none, by its control characters: then it is searched, but not for encodings."""
     return len(text) > _SHORT and (len(text) - len(text.translate(None, _CONTROLS))) * 50 > len(text)
@@ -123,6 +138,7 @@ def views(text: bytes, least: int, interest: Interest, before: View | None = Non
         yield Pieces(DATA_LINES, text)
         yield Pieces(JOINED_LINES, text)
     yield from _runs(text, least, interest, before if isinstance(before, Pieces) else None)
+    yield from _folded(text, least, interest, before if isinstance(before, Pieces) else None)
     if b"\0" in text:
         yield from _wide(text)
 
@@ -184,6 +200,18 @@ def _runs(text: bytes, least: int, interest: Interest, before: Pieces | None) ->
                     yield from interest.in_word(word, _nibbles(found[0], found.start()), least)
 
 
+def _folded(text: bytes, least: int, interest: Interest, before: Pieces | None) -> Iterator[View]:
+    """Views of what is broken into lines."""
+    for fold in folds(text):
+        word, core = fold.word, fold.word.rstrip(b"=")
+        if before is not None and not before.changes(fold.start, fold.stop):
+            continue
+        if len(core) >= _in_base64(least) and not core.islower() and not interest.is_dull(core):
+            yield from (Folded(fold, view) for view in interest.in_word(core, _alignments(word, 0), least))
+        if _digits(least).fullmatch(core) and not interest.is_dull(b"hex " + core):
+            yield from (Folded(fold, view) for view in interest.in_word(b"hex " + core, _nibbles(core, 0), least))
+
+
 def _blocks(text: bytes) -> Iterator[tuple[int, int]]:
     """Stretches of ``text`` that no word lies across."""
     start = 0
@@ -242,13 +270,14 @@ def _base64(run: bytes, start: int, skip: int, padding: bytes, *, is_url: bool) 
     decoded = b64decode(run[skip : skip + size] + b"=" * (-size % 4))
     ends_run = skip + size == len(run)
     stop = start + skip + size + (len(padding) if ends_run else 0)
+    is_padded = ends_run and bool(padding or (skip == 0 and len(run) % 4 == 0 and not is_url))
     leftover = decoded if ends_run else decoded[: size * 3 // 4]
 
     def encode(new: bytes) -> bytes:
         coded = urlsafe_b64encode(new)
         if not is_url:
             coded = coded.replace(b"-", b"+").replace(b"_", b"/")
-        return coded if ends_run and padding else coded.rstrip(b"=")
+        return coded if is_padded else coded.rstrip(b"=")
 
     return Coded("base64", start + skip, stop, leftover, encode)
 
