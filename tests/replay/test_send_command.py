@@ -92,6 +92,14 @@ def test_what_differs_is_shown_counted_and_reported(capture: str, tmp_path: Path
     assert report.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_run_that_calls_no_tool_at_all_is_no_success(tmp_path: Path) -> None:
+    calls = [line for line in SESSION.strip().splitlines() if '"id":3' in line]
+    capture = str(kept(tmp_path / "c.mcpcap", "\n".join(["@open 2025-11-25", *calls])))
+    done = run("replay", capture, *IGNORE, "--to", "--", *PIPES)
+    assert (done.status, done.out.splitlines()[-2]) == (1, "2 requests: 1 same, 1 not called")
+    assert done.out.splitlines()[-1].startswith("no tool was called, which counts as a difference: --allow-writes ")
+
+
 def test_a_command_that_is_not_there_is_said(capture: str) -> None:
     done = run("replay", capture, "--to", "--", "no-such-command-here")
     assert (done.status, done.out) == (3, "")
@@ -109,15 +117,24 @@ def test_a_url_at_which_nobody_is_is_said(capture: str, path: str, tmp_path: Pat
     assert not (tmp_path / "new.mcpcap").exists()
 
 
-@pytest.mark.parametrize("option", ["--report", "--update"])
+@pytest.mark.parametrize(("option", "name"), [("--report", "f.json"), ("--update", "f.mcpcap")])
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_sent(
-    capture: str, tmp_path: Path, option: str
+    capture: str, tmp_path: Path, option: str, name: str
 ) -> None:
     trace = tmp_path / "started"
-    done = run("replay", capture, option, str(tmp_path / "no" / "f.mcpcap"), "--to", "--", "touch", str(trace))
+    done = run("replay", capture, option, str(tmp_path / "no" / name), "--to", "--", "touch", str(trace))
     assert (done.status, done.out) == (3, "")
     assert "cannot write" in done.err
     assert not trace.exists()
+
+
+def test_no_report_takes_the_place_of_a_capture(capture: str, tmp_path: Path) -> None:
+    same = tmp_path / "same"
+    same.symlink_to(capture)
+    for words in (("--report", str(same)), ("--report", "new.mcpcap", "--update", "new.mcpcap")):
+        done = run("replay", capture, *words, "--to", "--", *PIPES)
+        assert (done.status, done.out) == (2, "")
+        assert "--report would" in done.err
 
 
 def test_a_server_that_ends_at_once_is_told_with_its_last_words(capture: str) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from mcpsniff.protocol.message import Message
+from mcpsniff.replay.send.guard import Tools
+from mcpsniff.replay.send.link import said
 from mcpsniff.replay.send.outcome import LEFT_OUT, SAME
 from tests.replay.sending import Server, of, send
 
@@ -96,3 +98,60 @@ S> {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
     outcome, live_server = send(talk, server(None), allow_writes=False)
     assert "tools/call" not in live_server.methods
     assert of(outcome, "tools/call").state == LEFT_OUT
+
+
+CALL = '"method":"tools/call","params":{"name":"t","arguments":{}}'
+UNCLEAN = {
+    name: text.replace("@", CALL)
+    for name, text in {
+        "no id": '{"jsonrpc":"2.0",@}',
+        "escaped": '{"jsonrpc":"2.0","id":1,"method":"tools\\/\\u0063all","params":{"name":"t","arguments":{}}}',
+        "in a batch": '[{"jsonrpc":"2.0","id":1,@}]',
+        "in a batch in a batch": '[[{"jsonrpc":"2.0","id":1,@}]]',
+        "something behind it": '{"jsonrpc":"2.0","id":1,@}xx',
+        "two on a line": '{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,@}',
+        "method twice": '{"jsonrpc":"2.0","id":1,@,"method":"ping"}',
+        "method in two cases": '{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"t"}}',
+        "name twice": '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","name":"ok"}}',
+        "in another case": '{"jsonrpc":"2.0","id":1,"method":"Tools/Call","params":{"name":"t"}}',
+        "an answer": '{"jsonrpc":"2.0","id":1,"result":{},"Method":"tools/call","params":{"name":"t"}}',
+        "between line ends": '{"jsonrpc":"2.0","id":1,"method":"ping","params":\r{"jsonrpc":"2.0","id":2,@}\r}',
+        "an id that is none": '{"jsonrpc":"2.0","id":[1],@}',
+        "a byte that is no text": '{"jsonrpc":"2.0","id":1,"x":"\udcff",@}',
+    }.items()
+}
+HARMLESS = [
+    '{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"doc://tools/call"}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ok","arguments":{"text":"call tools"}}}',
+    '{"jsonrpc":"2.0","id":1,"result":{"text":"calls of tools"}}',
+    '{"jsonrpc":"2.0","id":1,"method":"ping"}xx',
+    '[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]',
+]
+
+
+def tools_with(declared: dict[str, Any]) -> Tools:
+    tools = Tools([], allow_writes=False)
+    listed = [{"name": name, "annotations": hints} for name, hints in declared.items()]
+    (answer,) = said(json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": listed}}).encode())
+    tools.learn(answer)
+    return tools
+
+
+@pytest.mark.parametrize("how", UNCLEAN)
+def test_no_text_that_some_server_may_take_for_a_call_is_sent(how: str) -> None:
+    data = UNCLEAN[how].encode(errors="surrogateescape")
+    assert tools_with({"t": {}, "ok": READ_ONLY}).why_not_text(data, said(data))
+    for harmless in HARMLESS:
+        data = harmless.encode()
+        assert tools_with({"t": {}, "ok": READ_ONLY}).why_not_text(data, said(data)) is None, harmless
+
+
+@pytest.mark.parametrize("how", ["no id", "in a batch", "in a batch in a batch", "something behind it", "method twice"])
+def test_a_call_that_is_no_clean_request_is_told_in_a_row_of_its_own(how: str) -> None:
+    talk = f'@open 2025-03-26\nC> {UNCLEAN[how]}\nC> {{"jsonrpc":"2.0","id":7,"method":"ping"}}'
+    outcome, live_server = send(talk, server({}), allow_writes=False, timeout=1)
+    assert not any(b"call" in data for data in live_server.raw)
+    assert live_server.methods[-1] == "ping"
+    rows = [one for one in outcome.outcomes if one.state == LEFT_OUT]
+    assert len(rows) == 1, outcome
+    assert rows[0].title

@@ -5,12 +5,13 @@ the live server does not list its tools, the recorded list counts (tool annotati
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from mcpsniff.protocol.message import ERROR, RESPONSE, Message
 from mcpsniff.protocol.param_headers import ParamHeader, learn
 from mcpsniff.replay.script import Talk
+from mcpsniff.replay.send.clean import CALL, calls_in
 
 MOST_PAGES: Final = 100
 """Pages of a list of tools that are asked for."""
@@ -60,6 +61,19 @@ class Tools:
             return None
         name = _name_of(call)
         return _why_not(name, self._live if self._is_listed or name in self._live else self._recorded)
+
+    def why_not_text(self, data: bytes, messages: Iterable[Message]) -> str | None:
+        """Why a text is not to be sent, for what it may make a reader do; None if it may be.
+
+        ``messages`` are what we read in it. To be asked of the very bytes, once more and last.
+        """
+        if self.allow_writes:
+            return None
+        calls = [message for message in messages if message.method == CALL]
+        found = calls_in(data)
+        if found is None or len(found) != len(calls):
+            return "it is not one clean message, and a server may take it for the call of a tool"
+        return next((why for call in calls if (why := self.why_not(call)) is not None), None)
 
     def why_recorded(self, call: Message) -> str | None:
         """Why it would not be made if the live server said what the capture says; None if it is not in there."""

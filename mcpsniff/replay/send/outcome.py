@@ -60,7 +60,8 @@ class Outcome:
         """Its method and what it is about; captured text."""
         cue = self.scene.cue
         target = None if cue is None else target_of(cue)
-        return f"{self.scene.method} {target}" if target else self.scene.method
+        name = self.scene.method or ("" if cue is None else cue.kind)
+        return f"{name} {target}" if target else name
 
     @property
     def then_us(self) -> int | None:

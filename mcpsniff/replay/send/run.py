@@ -9,11 +9,12 @@ from mcpsniff.errors import UsageError
 from mcpsniff.protocol.talk import BARE, LEGACY, SESSION
 from mcpsniff.replay.normalise import Pairs, Rules
 from mcpsniff.replay.script import Script, Talk
+from mcpsniff.replay.send.clean import CALL
 from mcpsniff.replay.send.guard import Tools
 from mcpsniff.replay.send.hide import Hider
 from mcpsniff.replay.send.link import Link, Tape, UnreachableError
 from mcpsniff.replay.send.links import EitherLink, Where, link_to
-from mcpsniff.replay.send.outcome import Judge, TalkOutcome, hidden
+from mcpsniff.replay.send.outcome import LEFT_OUT, Judge, TalkOutcome, hidden
 from mcpsniff.replay.send.talk import Sender, Way
 
 AT_ONCE: Final = 32
@@ -40,8 +41,14 @@ class Run:
 
     @property
     def differs(self) -> bool:
-        """True if anything is not as recorded."""
-        return any(outcome.differs for outcome in self.outcomes)
+        """True if anything is not as recorded, or if no tool was called where there was one to be called."""
+        return any(outcome.differs for outcome in self.outcomes) or self.calls_nothing
+
+    @property
+    def calls_nothing(self) -> bool:
+        """True if all calls of tools were left out: then nothing of what matters most was tried."""
+        calls = [one for talk in self.outcomes for one in talk.outcomes if one.scene.method == CALL]
+        return bool(calls) and all(one.state == LEFT_OUT for one in calls)
 
 
 def talks_of(script: Script, server: str | None) -> list[Talk]:

@@ -12,6 +12,7 @@ from mcpsniff.protocol.talk import BARE, LEGACY, MODERN
 from mcpsniff.replay.script import PIPE, Scene, Talk, is_cancel
 from mcpsniff.replay.send.asked import Asked, own_reply
 from mcpsniff.replay.send.calls import Call
+from mcpsniff.replay.send.clean import CALL
 from mcpsniff.replay.send.guard import TOOLS, Tools
 from mcpsniff.replay.send.hearing import PATIENCE, Hearing, kind_of
 from mcpsniff.replay.send.link import GoneError, Link, Sent, now_us, said
@@ -176,6 +177,10 @@ class Sender:
         if cancelled is not None and self._is_modern and await self._link.drop(cancelled.sent):
             return
         sent = text_of(texts, item.messages, self._tools.headers)
+        if why := self._tools.why_not_text(sent.data, sent.messages):
+            for text in texts:
+                self._withhold(text.message, self._scene_of(text.message, item), LEFT_OUT, why)
+            return
         for text in texts:
             if text.scene is not None:
                 self._call(text, text.scene, sent)
@@ -202,23 +207,35 @@ class Sender:
     async def _prepared(self, message: Message, item: Item) -> Text | None:
         """A message as it is to be sent; None if it is not, which its outcome says."""
         scene = self._scene_of(message, item)
-        outcome = None if scene is None else self.outcomes.get(scene)
         if not is_whole(message):
-            _withhold(outcome, UNSENT, "the capture has only a part of it")
+            self._withhold(message, scene, UNSENT, "the capture has only a part of it")
             return None
         if is_cancel(message) and scene is not None and scene.is_request and scene not in self.calls:
             return None  # what it cancels was not sent
         try:
             tokens = self._values.tokens(message)
         except MissingValueError as error:
-            _withhold(outcome, UNSENT, str(error))
+            self._withhold(message, scene, UNSENT, str(error))
             return None
-        if message.kind == REQUEST and message.method == "tools/call" and (why := await self._forbidden(message)):
-            _withhold(outcome, LEFT_OUT, why)
+        if message.method == CALL and (why := await self._forbidden(message)):
+            self._withhold(message, scene, LEFT_OUT, why)
             return None
         is_shared = self.talk.kind in (MODERN, BARE)
         tokens |= self._fresh.tokens(message, is_taken=is_shared and self.hearing.calls.is_taken(message.key))
         return Text(message, tokens, scene if message.kind == REQUEST else None)
+
+    def _withhold(self, message: Message, scene: Scene | None, state: str, why: str) -> None:
+        """Note that a message is not sent; a row is there for each request, and for what may call a tool."""
+        outcome = None if scene is None or scene.cue is not message else self.outcomes.get(scene)
+        if outcome is None and (state != LEFT_OUT or scene is None or scene.cue is not message):
+            self.outcome.notes.append(f"#{message.n} {message.method or message.kind} was not sent: {why}")
+            return
+        if outcome is None and scene is not None:
+            outcome = self.outcomes[scene] = Outcome(scene)
+            self.outcome.outcomes.append(outcome)
+            self.outcome.outcomes.sort(key=lambda one: one.n)
+        if outcome is not None:
+            outcome.state, outcome.why = state, why
 
     def _scene_of(self, message: Message, item: Item) -> Scene | None:
         if item.scene is not None and (item.scene.cue is message or len(item.messages) == 1):
@@ -288,17 +305,15 @@ class Sender:
             if answer.http is not None and answer.http.request is not None:
                 headers = answer.http.request.headers
         with suppress(GoneError):
-            for told in () if asked is None else asked.progress():
-                await self._link.send(Sent(told, said(told)))
-            await self._link.send(Sent(data, said(data), headers))
+            for text in (*(() if asked is None else asked.progress()), data):
+                sent = Sent(text, said(text), headers if text is data else None)
+                if why := self._tools.why_not_text(sent.data, sent.messages):
+                    self.outcome.notes.append(f"what was said in answer to {live.method} was not sent: {why}")
+                else:
+                    await self._link.send(sent)
         if asked is not None:
             asked.replied.set()
         self.hearing.stir()
-
-
-def _withhold(outcome: Outcome | None, state: str, why: str) -> None:
-    if outcome is not None:
-        outcome.state, outcome.why = state, why
 
 
 def _may_end(scene: Scene) -> bool:

@@ -84,6 +84,11 @@ def summary_lines(run: Run) -> Iterator[Line]:
     if others := sum(len(talk.said) for talk in run.outcomes):
         parts.append(count(others, "other difference"))
     yield [("plain", f"{count(len(outcomes), 'request')}: {', '.join(parts) or 'nothing was sent'}")]
-    if states[LEFT_OUT]:
+    if run.calls_nothing:
+        text = (
+            "no tool was called, which counts as a difference: --allow-writes calls those not declared read-only, too"
+        )
+        yield [("changed", text)]
+    elif states[LEFT_OUT]:
         yield [("remark", "tools that are not declared read-only are called with --allow-writes only")]
     yield from ([("remark", f"· {visible(note)}")] for note in run.pairs.notes[:MOST])
