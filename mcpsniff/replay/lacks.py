@@ -29,7 +29,8 @@ def find_lacks(script: Script, source: Source, notes: list[Note]) -> None:
         found.extend(_of_talk(talk))
     torn = [web for web in script.webs if web.state in (LOST, UNDECODED)]
     for web in torn[:MOST_TOLD]:
-        found.append(Lack(f"HTTP exchange {web.number} ({web.http.method} {web.http.path}) is not whole"))
+        what = f"{web.http.method} {web.http.path}" if web.http.method else "a response, its request was not seen"
+        found.append(Lack(f"HTTP exchange {web.number} ({what}) is not whole"))
 
 
 def _gaps(notes: list[Note]) -> list[Lack]:

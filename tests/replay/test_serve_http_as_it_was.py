@@ -4,6 +4,8 @@ import asyncio
 import json
 import time
 
+import pytest
+
 from tests.replay.serving import Answer, Client, over_http
 from tests.replay.staging import answer, call, note
 
@@ -156,3 +158,37 @@ S> 200 [ {said(answer(5))} ]
         assert await (await client.post(call("a", "body"))).json() == {**both, "id": "a"}
 
     over_http(over_pipe, over_other)
+
+
+def test_what_mcpsniff_had_answered_itself_is_no_answer_of_the_server(capfd: pytest.CaptureFixture[str]) -> None:
+    script = f"""{OPEN}C> POST /mcp {said(call(3))}
+M> 502 bad gateway
+C2> POST /mcp {said(call(4))}
+S2> 200 {said(answer(4))}
+C3> POST /mcp {said(call(5, "only"))}
+M3> 403 no
+C4> GET /.well-known/y
+M4> 403 no
+C5> GET /.well-known/long
+S5> 200 {"x" * 100_000}
+"""
+
+    async def act(client: Client) -> None:
+        client.server.tell()
+        await client.open()
+        assert await (await client.post(call("a"))).json() == answer("a")
+        left_out = await client.post(call("b", "only"))
+        assert left_out.status == 200
+        assert "mcpsniff itself gave status 403" in (await left_out.json())["error"]["message"]
+        assert (await client.request("GET", "/.well-known/y")).status == 404
+        assert (await client.request("GET", "/.well-known/long")).headers["content-length"] == "2048"
+
+    stage = over_http(script, act)
+    told = capfd.readouterr().err
+    assert "3 responses that mcpsniff itself had given are left out" in told
+    (lack,) = [lack.text for lack in stage.script.lacks]
+    assert (
+        lack
+        == "of the response of HTTP exchange 7 (GET /.well-known/long) no more than the first 2,048 bytes are served"
+    )
+    assert lack in told

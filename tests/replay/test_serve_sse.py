@@ -165,3 +165,49 @@ S> END
 
     over_http(streamable, over_one, over_sse=True)
     over_http(RECORDED, over_many)
+
+
+PROBED = f"""@http
+C> POST /sse {said(INITIALIZE)}
+S> 405 no
+@sse
+C> POST /messages?sessionId=1 {said(call(3))}
+S> 202 Accepted
+S9> EVENT {said(answer(3))}
+"""
+
+
+@pytest.mark.parametrize("over_sse", [True, False])
+def test_that_another_transport_was_tried_first_refuses_nothing_on_the_right_one(over_sse: bool) -> None:
+    async def act(client: Client) -> None:
+        if not over_sse:
+            assert (await client.post(INITIALIZE)).status == 200
+            return
+        assert (await client.post(INITIALIZE)).status == 405
+        _, endpoint = await opened(client)
+        assert (await client.post(INITIALIZE, endpoint)).status == 202
+
+    over_http(PROBED, act, over_sse=over_sse)
+
+
+def test_what_makes_a_stream_one_that_can_be_resumed_is_no_event_of_http_sse() -> None:
+    script = f"""@http
+@open 2025-11-25 recorded-id
+C> POST /mcp {said(call(3))}
+S> 200 STREAM
+S> EVENT id=s1 retry=300
+S> COMMENT here
+S> EVENT id=s2 {said(answer(3))}
+S> END
+"""
+
+    async def act(client: Client) -> None:
+        stream, endpoint = await opened(client)
+        await client.post(call("a"), endpoint)
+        comment, last = await stream.event(), await stream.event()
+        assert comment is not None
+        assert (comment.data, comment.comments) == (None, ("here",))
+        assert last is not None
+        assert (last.message, last.id) == (answer("a"), "s2")
+
+    over_http(script, act, over_sse=True)

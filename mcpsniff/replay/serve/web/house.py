@@ -1,7 +1,7 @@
 """What all handlers of a replay over HTTP share, and how a response is sent."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -9,16 +9,17 @@ from aiohttp import web as aio
 
 from mcpsniff.protocol.http import EVENT_STREAM, is_json_type, media_type
 from mcpsniff.protocol.message import Message
-from mcpsniff.replay.script import Web
+from mcpsniff.replay.script import Lack, Web
 from mcpsniff.replay.serve.made_up import error
 from mcpsniff.replay.serve.stage import Stage
 from mcpsniff.replay.serve.web.blocks import Bytes
 from mcpsniff.replay.serve.web.clients import Client, Clients
 from mcpsniff.replay.serve.web.heads import Head, Headers, Origins, for_pages, head_of
 from mcpsniff.replay.serve.web.log import EventIds, StreamLog
-from mcpsniff.replay.serve.web.route import Recorded, Route, mirror_headers, mirrored, route
+from mcpsniff.replay.serve.web.route import OURS, Recorded, Route, mirror_headers, mirrored, route
 from mcpsniff.replay.serve.web.streams import EventWriter, is_broken_off
 from mcpsniff.replay.serve.web.unspoken import Unspoken
+from mcpsniff.transcript.units import count
 from mcpsniff.wire.http1_parts import LENGTH
 
 STREAM_HEADERS: Final[Headers] = [("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache, no-transform")]
@@ -43,7 +44,12 @@ class House:
         self.over_sse = over_sse
         servers = {talk.server for talk in stage.matcher.talks if talk.server}
         others = set(stage.script.servers) - servers
-        webs = [web for web in stage.script.webs if web.http.authority not in others]
+        found = [web for web in stage.script.webs if web.http.authority not in others]
+        webs = [web for web in found if web.http.by != OURS]
+        self.ours = len(found) - len(webs)
+        """Recorded responses that mcpsniff itself had given, and that are no server's."""
+        self.lacks = list(_cut_bodies(webs))
+        stage.script.lacks.extend(self.lacks)
         self.bytes = Bytes(stage.script) if raw else None
         self.writer = EventWriter(EventIds(), self.bytes)
         self.recorded = Recorded(webs)
@@ -76,6 +82,15 @@ class House:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stage.fail(error)
+
+
+def _cut_bodies(webs: Sequence[Web]) -> Iterator[Lack]:
+    """Bodies without messages of which no more than the beginning is in the script."""
+    for web in webs:
+        body, http = web.answered, web.http
+        if body.is_cut and not body.messages and http.stream is None and not web.lines:
+            what = f"HTTP exchange {web.number} ({http.method} {http.path})"
+            yield Lack(f"of the response of {what} no more than the first {count(len(body.kept), 'byte')} are served")
 
 
 class Exchange:

@@ -13,12 +13,12 @@ from aiohttp import web as aio
 from mcpsniff.protocol.http import COMPLETE
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, REQUEST, Message
 from mcpsniff.replay.script import Line, Piece, Scene, Web
-from mcpsniff.replay.serve.made_up import METHOD_NOT_FOUND
+from mcpsniff.replay.serve.made_up import INTERNAL_ERROR, METHOD_NOT_FOUND, error
 from mcpsniff.replay.serve.performance import Outgoing, Performance, joined
 from mcpsniff.replay.serve.web.clients import Client, gives_session
 from mcpsniff.replay.serve.web.house import Exchange, House
 from mcpsniff.replay.serve.web.log import StreamLog
-from mcpsniff.replay.serve.web.route import STREAMABLE, Route
+from mcpsniff.replay.serve.web.route import OURS, STREAMABLE, Route
 from mcpsniff.replay.serve.web.streams import is_broken_off, is_for_http, is_of_response
 
 JSON: Final = "application/json"
@@ -71,6 +71,12 @@ class Reply:
         if self.log is not None:
             self.log.pause(is_broken=line.close is not None or (line.end is not None and is_broken_off(line.end)))
         self.changed.set()
+
+    def drop(self) -> None:
+        """Say nothing of what has not begun yet."""
+        for performance in self.performances:
+            performance.task.cancel()
+            self.client.play.over(performance)
 
     async def settle(self) -> None:
         """End the stream when all was said, or when the recorded one ended without all answers."""
@@ -152,15 +158,16 @@ async def post(exchange: Exchange, client: Client, messages: list[Message], rout
     lead = reply.performances[0]
     if gives_session(lead, house.clients):
         house.clients.name(client, lead)
+    if lead.scene is not None and lead.scene.web is not None and lead.scene.web.http.by == OURS:
+        reply.drop()
+        return await exchange.respond(None, client, body=[_not_of_server(lead)], kind=JSON)
     accepted = _web_of(lead.scene)
     if accepted is not None and _says_nothing(accepted):
         reply.is_elsewhere = True
         return await exchange.respond(accepted, client)
     refusal = _not_acceptable(reply, route)
     if refusal is not None:
-        for performance in reply.performances:
-            performance.task.cancel()
-            client.play.over(performance)  # it has not begun
+        reply.drop()
         return exchange.refuse(406, refusal)
     try:
         if not _is_refused(lead) and _wants_stream(reply, route):
@@ -296,6 +303,15 @@ def _web_of(scene: Scene | None) -> Web | None:
     if scene.is_refused or scene.talk.kind in STREAMABLE:
         return scene.web
     return None
+
+
+def _not_of_server(performance: Performance) -> bytes:
+    """The answer to what mcpsniff itself had refused, or could not get an answer to, when it was recorded."""
+    scene, live = performance.scene, performance.live
+    assert scene is not None
+    status = None if scene.web is None else scene.web.http.status
+    text = f"no server has answered the recorded {scene.method}: mcpsniff itself gave status {status}"
+    return error(None if live is None else live.id, INTERNAL_ERROR, text)
 
 
 def _says_nothing(web: Web) -> bool:

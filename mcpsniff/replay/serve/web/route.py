@@ -37,6 +37,8 @@ ENDPOINT: Final = "<endpoint>"
 STREAMABLE: Final = (BARE, SESSION, MODERN)
 """The kinds of talk that are held over Streamable HTTP."""
 
+OURS: Final = "mcpsniff"
+"""Who gave a response that is not the server's, see `HttpExchange.by`."""
 DISCOVER: Final = "server/discover"
 
 NONE: Final = ""
@@ -155,9 +157,11 @@ class Recorded:
         for web in webs:
             self._place(web)
             self.routes[web.number] = _route_of(web, given, ended)
-            self._refused.update((scene.method, self.of(scene)) for scene in web.scenes if scene.is_refused)
             if web.http.method == "DELETE" and not web.http.is_refused and web.http.session_id:
                 ended.add(web.http.session_id)
+        for web in webs:
+            if not self._is_probe(web):
+                self._refused.update((scene.method, self.of(scene)) for scene in web.scenes if scene.is_refused)
 
     def of(self, scene: Scene) -> Route:
         """The route of the request that carried a scene's cue."""
@@ -178,6 +182,8 @@ class Recorded:
         is_modern = is_modern_message(message, live.version)
 
         def is_meant(scene: Scene) -> bool:
+            if scene.web is not None and (self._is_probe(scene.web) or scene.web.http.by == OURS):
+                return False
             if scene.is_refused or was_refused:
                 return self.of(scene) == live
             return is_modern == (scene.talk.kind == MODERN or scene.talk.is_modern)
@@ -187,6 +193,14 @@ class Recorded:
     def was_refused(self, message: Message, live: Route) -> bool:
         """True if a message of that method was refused under this very route."""
         return (message.method or "", live) in self._refused
+
+    def _is_probe(self, web: Web) -> bool:
+        """True if a client tried Streamable HTTP where the server has HTTP+SSE, and was refused.
+
+        Neither an endpoint of HTTP+SSE nor one that is served as Streamable HTTP refuses for that reason.
+        """
+        path = bare_path(web.http.path)
+        return web.http.is_refused and path in self.stream_paths - self.mcp_paths - self.endpoint_paths
 
     def _place(self, web: Web) -> None:
         http, kind = web.http, None if web.talk is None else web.talk.kind

@@ -53,6 +53,8 @@ LAST_SECONDS: Final = 0.5
 GONE_SECONDS: Final = 1.0
 """Clients that have ended their sessions, and have had no connection for so long, have left."""
 BACKLOG: Final = 512
+MOST_TOLD: Final = 20
+"""Of what is lacking so much is told one by one."""
 _ALL_ADDRESSES: Final = {"*": "0.0.0.0"}  # noqa: S104 - who writes it wants it
 _REACHED_AT: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - said, not listened at
 
@@ -140,6 +142,10 @@ class Server:
             say(f"and at {self.origin}{shown(other)}, as recorded")
         if not self._is_local:
             say("warning: whoever reaches this machine is told what is in the capture")
+        for lack in self.house.lacks[:MOST_TOLD]:
+            say(visible(lack.text))
+        if ours := self.house.ours:
+            say(f"{count(ours, 'response')} that mcpsniff itself had given {'is' if ours == 1 else 'are'} left out")
         if noise := count_noise(self.house.stage.matcher.talks):
             say(f"{count(noise, 'line')} of the server's stdout that are no messages are left out: HTTP carries none")
 

@@ -209,7 +209,8 @@ def _is_priming(out: Outgoing) -> bool:
     line, scene = out.line, out.scene
     if line is None or line.message is not None or line.frame is None or scene is None:
         return False
-    return scene.talk.kind in STREAMABLE and not line.frame.payload and line.frame.sse is not None
+    sse = line.frame.sse
+    return scene.talk.kind in STREAMABLE and sse is not None and sse.dispatched and not line.frame.payload
 
 
 def is_broken_off(web: Web) -> bool:
