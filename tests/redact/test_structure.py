@@ -104,6 +104,15 @@ def test_private_keys(key: str, tmp_path: Path) -> None:
     assert b"MIIE" not in redacted(tmp_path, source).bytes_of(2)
 
 
+def test_a_private_key_on_stdout_line_by_line(tmp_path: Path) -> None:
+    line = (RESULT % (1, "y")).encode()
+    got = redacted(tmp_path, pipes((1, f"{BEGIN}{KEY}{END}\nready\n".encode() + line + b"\n")))
+    assert b"MIIE" not in got.bytes_of(1)
+    assert b"AbCd" not in got.bytes_of(1)
+    assert got.bytes_of(1).endswith(b"\nready\n" + line + b"\n")
+    assert outline(got.path) == outline(got.source)
+
+
 def test_a_private_key_over_the_border_of_two_blocks_of_a_log(tmp_path: Path) -> None:
     log = ("x" * 63 + "\n") * 1023 + BEGIN + KEY + END + "\nready\n"
     got = redacted(tmp_path, pipes((2, log[:65536].encode()), (2, log[65536:].encode())))
@@ -130,6 +139,16 @@ def test_base64_in_lines(ahead: int, end: str, tmp_path: Path) -> None:
     for made in (text, got.bytes_of(2).decode().removeprefix("file: ").rstrip("\n")):
         assert b64decode(made).decode() == said.replace("Tr0ub4dor-horse-99", "redacted-value-1")
         assert {len(line.strip()) for line in made.split("\n")[:-1]} == {76}
+
+
+def test_base64_over_the_data_lines_of_an_event(tmp_path: Path) -> None:
+    said = b"x" * 45 + b"Tr0ub4dor-horse-99" + b"y" * 80
+    event = b"data: " + encodebytes(said).strip().replace(b"\n", b"\ndata: ") + b"\n\n"
+    records = wire((0, post(b"{}")), (1, answer(event, kind="text/event-stream")))
+    got = redacted(tmp_path, records, values=["Tr0ub4dor-horse-99"])
+    made = got.bytes_of(1).partition(b"\r\n\r\n")[2]
+    assert b64decode(made.replace(b"data: ", b"")) == said.replace(b"Tr0ub4dor-horse-99", b"redacted-value-1")
+    assert made.count(b"data: ") == event.count(b"data: ")
 
 
 def test_the_name_of_a_home_folder_is_removed_elsewhere_too(tmp_path: Path) -> None:

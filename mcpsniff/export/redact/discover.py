@@ -36,6 +36,7 @@ LEAST_DIGITS: Final = 4
 
 _EDGES: Final = b" \t\r\n\"'\\"
 """What is no part of a value at its ends: in JSON, it might be what ends a string."""
+_KEY_LINE = re.compile(rb"[A-Za-z0-9+/=]{1,1024}+|[A-Z][A-Za-z-]{1,40}+: [^\r\n]{0,200}+")
 _WHO = re.compile(rb"[\\/](?:home|Users)[\\/](.+)", re.DOTALL)
 _ACCOUNTS: Final = frozenset(
     b"administrator codespace container developer ec2-user example jenkins-agent linuxbrew postgres username workspace"
@@ -66,6 +67,8 @@ class Discoverer:
         self._is_message = True
         names = rules.names
         self._member, self._credential = lru_cache(4096)(names.member), lru_cache(4096)(names.credential)
+        self._keys: set[str] = set()
+        """The pipes on which a private key is being printed."""
         self._hits: set[object] = set()
         """The keys and paths that something had."""
         self.places: dict[object, list[Place]] = {}
@@ -90,6 +93,8 @@ class Discoverer:
         """Take note of the values in a document."""
         self._values.take_note(document.data)
         self._look_for_forms(document)
+        if document.kind == LINE:
+            self._follow_key(document)
         self._is_message = document.kind != BODY or b'"jsonrpc"' in document.data
         for field in fields_of(document):
             if field.how != "text":
@@ -108,6 +113,23 @@ class Discoverer:
                 if any(hint in text for hint in form.hints):
                     for found in form.pattern.finditer(text):
                         self._add(found[found.lastindex or 0], form.what)
+
+    def _follow_key(self, document: Document) -> None:
+        """Take note of the lines of a key on a pipe that is read line by line."""
+        line = document.data.strip()
+        if line[:1] in (b"{", b"["):
+            return
+        begin = line.rfind(b"-----BEGIN ")
+        if begin >= 0 and b"PRIVATE KEY" in line[begin:] and b"-----END " not in line[begin:]:
+            self._keys.add(document.where)
+        elif document.where in self._keys and line:
+            if _KEY_LINE.fullmatch(line) is None:
+                self._keys.discard(document.where)
+                return
+            self._values.add(line, "private key")
+            if is_everyday(line):
+                start = document.data.index(line)
+                self._place(document, start, start + len(line), line)
 
     def _add(self, value: bytes, kind: str) -> None:
         """Take note of a value; of a home folder also in names of folders made of paths, and of whose it is."""

@@ -251,5 +251,7 @@ HTML: Final = Coding(
     _dereferenced,
     lambda new: html.escape(new.decode()).encode(),
 )
-DATA_LINES: Final = Coding("data lines", rb"(?:\r\n|\n|\r)data: ?", lambda _: b"\n", lambda new: new)
+DATA_LINES: Final = Coding(
+    "data lines", rb"(?:\r\n|\n|\r)data: ?", lambda _: b"\n", lambda new: new.replace(b"\n", b"\ndata: ")
+)
 JOINED_LINES: Final = Coding("joined data lines", rb"(?:\r\n|\n|\r)data: ?", lambda _: b"", lambda new: new)
