@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpsniff.capture.reader import open_capture
+from mcpsniff.export.redact.matcher import Matcher
 from mcpsniff.export.redact.needles import forms_of, needles_of
 from mcpsniff.export.redact.remains import Remains
 from tests.capture.capture_files import save
@@ -148,3 +149,32 @@ def test_the_second_pass_finds_base64_in_lines(ahead: int, tmp_path: Path) -> No
     remains = Remains(frozenset([VALUE.encode()]))
     remains.look(open_capture(str(save(tmp_path, "x.mcpcap", pipes((2, said[:40]), (2, said[40:]))))))
     assert [place for place in remains.found if "in lines" in place]
+
+
+def test_of_many_values_all_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forms of so many at a time, and of those that begin alike each."""
+    monkeypatch.setattr("mcpsniff.export.redact.remains.BATCH", 2)
+    values = [b"s3cr3t-one", b"s3cr3t-one-more", b"s3cr3t-other", *(b"hunter2-%d" % n for n in range(5))]
+    for value in values:
+        path = save(tmp_path, "x.mcpcap", pipes((2, b"x" + value[::-1])))
+        remains = Remains(frozenset(values))
+        remains.look(open_capture(str(path)))
+        assert remains.found[:1] == ["channel 2, byte 1 (backwards)"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.binary(min_size=4, max_size=80).map(lambda raw: bytes(b"ab1"[one % 3] for one in raw))), st.data())
+def test_the_longest_value_is_found_at_each_place(values: list[bytes], data: st.DataObject) -> None:
+    pieces = st.sampled_from([b"a", b"b1", b"1", *values])
+    text = b"".join(data.draw(st.lists(pieces, max_size=12)))
+    expected, at = [], 0
+    while at < len(text):
+        fits = [one for one in values if text.startswith(one, at) and not _in_number(text, at, one)]
+        if longest := max(fits, key=len, default=b""):
+            expected.append((at, at + len(longest), longest))
+        at += len(longest) or 1
+    assert list(Matcher(values).find(text)) == expected
+
+
+def _in_number(text: bytes, at: int, value: bytes) -> bool:
+    return value.isdigit() and (text[at - 1 : at].isdigit() or text[at + len(value) :][:1].isdigit())

@@ -10,6 +10,8 @@ from urllib.parse import quote, quote_plus
 SHORTEST: Final = 6
 """Bytes of the shortest form that says anything."""
 
+_URL: Final = bytes.maketrans(b"+/", b"-_")
+
 
 def forms_of(value: bytes) -> Iterator[tuple[str, bytes]]:
     """The value in each encoding, with the encoding's name."""
@@ -40,9 +42,14 @@ def needles_of(values: Iterable[bytes]) -> dict[bytes, str]:
     found: dict[bytes, str] = {}
     for value in values:
         for name, form in forms_of(value):
-            if len(form) >= SHORTEST or form == value:
+            if is_telling(form, value):
                 found.setdefault(form, name)
     return found
+
+
+def is_telling(form: bytes, value: bytes) -> bool:
+    """Say whether a form of a value is long enough to mean anything."""
+    return len(form) >= SHORTEST or form == value
 
 
 def _json(text: str) -> Iterator[tuple[str, bytes]]:
@@ -82,4 +89,5 @@ def _base64(value: bytes, name: str) -> Iterator[tuple[str, bytes]]:
         last = (skip + len(value)) * 8 // 6
         core = coded[first:last]
         yield name, core
-        yield name, core.translate(bytes.maketrans(b"+/", b"-_"))
+        if b"+" in core or b"/" in core:
+            yield name, core.translate(_URL)
