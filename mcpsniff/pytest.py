@@ -49,7 +49,9 @@ class _Judged:
 
 def _failure(error: "McpsniffError") -> BaseException:
     """What pytest shows as the error's own lines, and nothing else."""
-    return pytest.fail.Exception("\n".join(error.lines), pytrace=False)
+    from mcpsniff.testing.arguments import as_arguments
+
+    return pytest.fail.Exception("\n".join(map(as_arguments, error.lines)), pytrace=False)
 
 
 @pytest.fixture
@@ -82,19 +84,26 @@ def mcp_replay(
         allow_unasked: "Allowed" = False,
     ) -> "Replay":
         from mcpsniff.errors import McpsniffError
+        from mcpsniff.testing.arguments import methods_of, path_of, replay_options, transport_of
         from mcpsniff.testing.replays import Replay, check
 
-        path = request.path.parent / capture
-        options = ["--match", match, "--timing", timing, "--timeout", str(timeout)]
-        options += [f"--ignore={one}" for one in ([ignore] if isinstance(ignore, str) else ignore)]
-        options += [] if server is None else [f"--server={server}"]
-        options += [name for name, given in (("--raw", raw), ("--allow-redacted", allow_redacted)) if given]
         try:
-            check(path, server=server, allow_redacted=allow_redacted)
-            replay = Replay(path, tmp_path_factory.mktemp("mcp_replay"), transport, options)
+            allowed = methods_of(allow_missed, "allow_missed"), methods_of(allow_unasked, "allow_unasked")
+            path, over = path_of(capture, request.path.parent, "mcp_replay"), transport_of(transport)
+            options = replay_options(
+                match=match,
+                timing=timing,
+                timeout=timeout,
+                ignore=ignore,
+                server=server,
+                raw=raw,
+                allow_redacted=allow_redacted,
+            )
+            check(path, server=server, allow_redacted=allow_redacted, over_http=over != "stdio")
+            replay = Replay(path, tmp_path_factory.mktemp("mcp_replay"), over, options)
         except McpsniffError as error:
             raise _failure(error) from None
-        judged.append(_Judged(replay, allow_missed, allow_unasked))
+        judged.append(_Judged(replay, *allowed))
         return replay
 
     yield start
@@ -135,22 +144,28 @@ class McpRecord:
 
         When the test has passed, the capture is kept as ``to``, relative to the file of the test, if that is given.
         """
-        return self._begin(to, command=list(command))
+        return self._begin(to, command=command)
 
     def http(self, url: str, to: str | Path | None = None) -> "Recording":
         """Record a server at a URL: connect to `Recording.url` in its place. ``to`` is as for `stdio`."""
         return self._begin(to, url=url)
 
-    def _begin(self, to: str | Path | None, *, command: Sequence[str] = (), url: str | None = None) -> "Recording":
+    def _begin(
+        self, to: str | Path | None, *, command: Sequence[str] | None = None, url: str | None = None
+    ) -> "Recording":
         from mcpsniff.errors import McpsniffError
-        from mcpsniff.testing.recordings import Recording
+        from mcpsniff.testing.arguments import path_of, words_of
+        from mcpsniff.testing.recordings import Recording, check_place
 
         path = self._folder / f"session-{len(self.recordings) + 1}.mcpcap"
         try:
-            recording = Recording(path, command=command, url=url)
+            place = None if to is None else path_of(to, self._request.path.parent, "to")
+            if place is not None:
+                check_place(place)
+            recording = Recording(path, command=words_of(command) if url is None else (), url=url)
         except McpsniffError as error:
             raise _failure(error) from None
-        self.recordings.append((recording, None if to is None else self._request.path.parent / to))
+        self.recordings.append((recording, place))
         return recording
 
 
@@ -162,6 +177,7 @@ def mcp_record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     from mcpsniff.errors import McpsniffError
 
     is_failed = request.node.stash.get(_FAILED, False)
+    failures: list[McpsniffError] = []
     for recording, to in record.recordings:
         try:
             if to is None or is_failed:
@@ -169,4 +185,6 @@ def mcp_record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             else:
                 recording.save(to)
         except McpsniffError as error:
-            raise _failure(error) from None
+            failures.append(error)
+    if failures:
+        raise _failure(failures[0])

@@ -23,6 +23,10 @@ type IdKey = str | int | tuple[str, object]
 """An id as pairing compares it: a string by value, a number by exact value, and the two never equal."""
 
 
+SHOWN: Final = 200
+"""Bytes of a message that stand in its repr."""
+
+
 class Fact(NamedTuple):
     """Something that is true of a message because of what came before it."""
 
@@ -34,7 +38,7 @@ class Fact(NamedTuple):
     text: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Message:
     """One message. Nobody changes it once the decoder has emitted it."""
 
@@ -63,6 +67,13 @@ class Message:
     """The exchange this message belongs to."""
     http: "HttpExchange | None" = None
     """Over HTTP: the HTTP exchange that carried it, in its request or in its response."""
+
+    def __repr__(self) -> str:
+        """What a failed assertion shows of it."""
+        what = f"{self.kind} {self.method!r}" if self.method is not None else self.kind
+        return (
+            f"<#{self.n} {self.frame.direction} {what}: {self.raw[:SHOWN]!r}{'...' if len(self.raw) > SHOWN else ''}>"
+        )
 
     @property
     def exchange(self) -> int | None:

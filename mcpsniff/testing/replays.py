@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from mcpsniff.errors import UsageError
 from mcpsniff.testing.programs import Program
 from mcpsniff.testing.serve import MARK, REPORT
 from mcpsniff.testing.verdict import Report, merged
@@ -26,13 +25,11 @@ _GRACE: Final = 5.0
 class Replay:
     """A capture as a server: a command to start it with (stdio), or a running one at a URL (http, sse).
 
-    ``folder`` is an empty one for the reports. ``options`` are those of `mcpsniff replay --serve`. Raises UsageError,
-    CaptureError where the capture cannot be served.
+    ``folder`` is an empty one for the reports. ``transport`` is one of `TRANSPORTS`, ``options`` are those of
+    `mcpsniff replay --serve`. Raises McpsniffError where the capture cannot be served.
     """
 
     def __init__(self, capture: Path, folder: Path, transport: str, options: Iterable[str]) -> None:
-        if transport not in TRANSPORTS:
-            raise UsageError(f"transport is one of {', '.join(TRANSPORTS)}, not {transport!r}")
         self.path = capture
         """The capture."""
         self.transport = transport
@@ -116,4 +113,4 @@ def check(capture: Path, **options: Any) -> None:
     from mcpsniff.replay.reading import read_script
 
     opened = open_to_replay({"capture": str(capture), "directory": None, **options})
-    talks_of(read_script(opened), options["server"])
+    talks_of(read_script(opened), options["server"], over_http=options["over_http"])

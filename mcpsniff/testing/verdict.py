@@ -12,6 +12,7 @@ type Allowed = bool | Iterable[str]
 """All, none, or those whose method is one of these names, which may have ``*`` in them."""
 
 LONGEST = 300
+MOST_PATHS = 2
 
 
 def merged(reports: list[Report]) -> Report:
@@ -38,7 +39,7 @@ def faults(report: Report, *, allow_missed: Allowed = False, allow_unasked: Allo
     lines: list[str] = []
     for miss in report["misses"]:
         if not _is_allowed(miss["method"], allow_missed):
-            lines += [f"missed: {miss['text']}", *(f"    {line}" for line in _differences(miss))]
+            lines += [f"missed: {miss['text']}", *(f"    {line}" for line in _differences(miss)), *_remedies(miss)]
     if report["missed"] > len(report["misses"]) and allow_missed is not True:
         lines.append(f"missed: {report['missed'] - len(report['misses']):,} more")
     lines += [
@@ -63,6 +64,14 @@ def _is_allowed(method: str | None, allowed: Allowed) -> bool:
         return allowed
     names = [allowed] if isinstance(allowed, str) else allowed
     return any(fnmatchcase(method or "", name) for name in names)
+
+
+def _remedies(miss: Report) -> Iterator[str]:
+    """What the fixture can be told, so that the request is found all the same."""
+    if miss.get("hint"):
+        paths = [one["path"] for one in miss["differences"]]
+        ways = [f"ignore={paths!r}"] if len(paths) <= MOST_PATHS else []
+        yield f"    {', or '.join([*ways, 'match="method"'])}, takes it for the recorded one"
 
 
 def _differences(told: Report) -> Iterator[str]:

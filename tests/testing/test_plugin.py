@@ -13,6 +13,7 @@ import pytest
 
 from mcpsniff.capture.reader import open_capture
 from tests.capture.capture_files import save
+from tests.cli.running import run
 from tests.dialogue import play
 
 pytest_plugins = ["pytester"]
@@ -166,6 +167,7 @@ def test_failed(mcp_replay):
             "what the client asked is not what x.mcpcap has:",
             "missed: tools/call add is not in the capture; * differs in params.arguments.a",
             "    params.arguments.a (type): recorded 20, now *u001b*",
+            "    ignore=['params.arguments.a'], or match=\"method\", takes it for the recorded one",
             "*ERROR at teardown of test_unasked*",
             "never asked: #* tools/call add",
             "*ERROR at teardown of test_never_started*",
@@ -204,6 +206,104 @@ def test_proxy(mcp_record):
     assert "Traceback" not in result.stdout.str()
     assert "During handling" not in result.stdout.str()
     assert "site-packages" not in result.stdout.str()
+
+
+MISTAKES = """
+import pathlib, sys
+
+def told(start, *words):
+    with pytest.raises(pytest.fail.Exception) as failure:
+        start()
+    for word in words:
+        assert word in str(failure.value)
+    assert "--" not in str(failure.value)
+
+def test_replay(mcp_replay, tmp_path):
+    for name, value, said in (
+        ("allow_unasked", 5, "allow_unasked wants True, False or names of methods, not 5"),
+        ("allow_missed", [1], "allow_missed wants True, False or names of methods, not [1]"),
+        ("allow_missed", None, "not None"),
+        ("ignore", 5, "ignore wants a path or several, not 5"),
+        ("match", "foo", "match is one of exact, method, sequence, not 'foo'"),
+        ("timing", "fast", "timing= wants original, none, or a speed"),
+        ("timeout", float("nan"), "timeout is a number of seconds from 0.001"),
+        ("timeout", True, "not True"),
+        ("server", 5, "server is a part of an address"),
+        ("server", "nowhere", "'nowhere'"),
+        ("transport", None, "transport is one of"),
+    ):
+        told(lambda: mcp_replay("x.mcpcap", **{name: value}), said)
+    for path in (None, 5, b"x", "x\\0"):
+        told(lambda: mcp_replay(path), "mcp_replay wants a path, not ")
+    told(lambda: mcp_replay("hidden.mcpcap"), "allow_redacted=True")
+
+def test_record(mcp_record, tmp_path):
+    told(lambda: mcp_record.stdio("python x"), "a command is a list of words, such as ['python', 'x'], not the text")
+    for command in ([], None, [1], 5, ["a\\0"]):
+        told(lambda: mcp_record.stdio(command), "a command is a list of words")
+    for to in (".", "..", "client.py/x.mcpcap"):
+        told(lambda: mcp_record.stdio(["true"], to=to), "cannot keep the capture as")
+    told(lambda: mcp_record.stdio(["true"], to=5), "to wants a path")
+    assert mcp_record.recordings == []
+
+def test_taken(mcp_record, tmp_path):
+    recording = mcp_record.stdio([pathlib.Path(sys.executable), SERVER], to=tmp_path / "x.mcpcap")
+    on_pipes(recording.command, INIT, READY)
+    (tmp_path / "x.mcpcap").mkdir()
+
+def test_connected(mcp_record):
+    recording = mcp_record.stdio([sys.executable, SERVER])
+    with subprocess.Popen(recording.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+        client.stdin.write(json.dumps(INIT).encode() + b"\\n")
+        client.stdin.flush()
+        client.stdout.readline()
+        with pytest.raises(Exception, match="still being recorded: close the client before you ask"):
+            recording.messages()
+    assert recording.messages() == []
+
+def test_findings(mcp_record):
+    recording = mcp_record.stdio([sys.executable, "-c", "print('no JSON', flush=True); input()"])
+    on_pipes(recording.command, READY)
+    assert recording.findings("error") == []
+"""
+
+
+def test_what_is_asked_wrongly_is_told_at_the_call_in_a_sentence(pytester: pytest.Pytester) -> None:
+    hidden = RECORDED.replace('"a":20', '"password":"Sesame-4711"')
+    file = save(pytester.path, "whole.mcpcap", play(hidden).records, transport="stdio")
+    (pytester.path / "suite").mkdir()
+    done = run("redact", str(file), "-o", str(pytester.path / "suite" / "hidden.mcpcap"))
+    assert done.status == 0, done
+    (pytester.path / "suite").rename(pytester.path / "redacted")
+    result = tried(
+        pytester,
+        f"SERVER = {str(SERVER)!r}\n{MISTAKES}".replace('"hidden.mcpcap"', '"../redacted/hidden.mcpcap"'),
+    )
+    result.assert_outcomes(passed=3, failed=2, errors=1)
+    text = result.stdout.str()
+    result.stdout.fnmatch_lines(["*cannot keep the capture as *x.mcpcap: Is a directory*"])
+    assert "Traceback" not in text
+    assert "Finding(" not in text
+    assert "Frame(" not in text
+    assert "item: <MCP101 error by server at #" in text
+    assert "<#2 c2s request 'initialize': b'{" in text
+    assert not list(pytester.path.rglob("*.part"))
+
+
+def test_the_recipe_for_a_server_holds(pytester: pytest.Pytester) -> None:
+    """That of docs/pytest.md."""
+    page = (REPO / "docs" / "pytest.md").read_text()
+    recipe = page.partition("## A server against its captures")[2].partition("```python\n")[2].partition("```")[0]
+    folder = pytester.mkdir("suite")
+    (folder / "captures").mkdir()
+    same = RECORDED.partition('C> {"jsonrpc":"2.0","id":1')[0]
+    for name, dialogue in (("same", same), ("other", RECORDED)):
+        file = save(folder / "captures", f"{name}.mcpcap", play(dialogue).records, transport="stdio")
+        file.write_text(file.read_text().replace(r"\"name\":\"s\"", r"\"name\":\"little\""))
+    (folder / "test_it.py").write_text(recipe.replace('"server.py"', repr(str(SERVER))))
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "suite")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*test_the_server_answers_as_it_did[[]other]*"])
 
 
 def test_a_session_is_recorded_and_can_be_asked_about(pytester: pytest.Pytester) -> None:
