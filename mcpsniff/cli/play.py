@@ -29,6 +29,7 @@ from mcpsniff.transcript.payload import Style
 from mcpsniff.transcript.session import Session
 from mcpsniff.transcript.units import count, duration, moment
 
+SECOND_US: Final = 1_000_000
 IDLE: Final = "2"
 """Seconds that a gap is waited for, unless asked otherwise."""
 
@@ -104,6 +105,14 @@ def command(
     except Ended as ended:
         signal.signal(ended.number, signal.SIG_DFL)
         os.kill(os.getpid(), ended.number)
+
+
+def number_hint(bound: Bound | None) -> str:
+    """How to write a number of an event, for who may have meant one by a whole number of seconds."""
+    if bound is None or not bound.t or bound.t % SECOND_US:
+        return ""
+    number = bound.t // SECOND_US
+    return f"; '#{number}' is the event with that number"
 
 
 class Plain(Screen):
@@ -221,7 +230,8 @@ class Performance:
         if player.is_seeking:
             page.remark("no further finding")
         if shown is None and player.passed_over:
-            page.remark(f"nothing from {first} on: the recording ends at {moment(player.latest_t)} (--from)")
+            ends = f"nothing from {first} on: the recording ends at {moment(player.latest_t)} (--from"
+            page.remark(f"{ends}{number_hint(first)})")
         if player.over == BOUND:
             page.remark(f"ended at {last} (--to); the recording goes on")
             return

@@ -93,6 +93,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     wrong = _given(ctx, SEND_ONLY if options["serve"] else SERVE_ONLY)
     if wrong:
         raise UsageError(f"{wrong} is for {'--to' if options['serve'] else '--serve'}")
+    if options["yes"] and not options["as_recorded"]:
+        raise UsageError("--yes is for --as-recorded")
     if options["serve"]:
         from mcpsniff.cli.replay_serve import serve
 

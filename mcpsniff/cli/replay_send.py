@@ -1,13 +1,11 @@
 """`mcpsniff replay --to`: be the client of a live server, and compare what it says with what was recorded."""
 
 import asyncio
-import json
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +15,9 @@ from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture
 from mcpsniff.capture.salt import store_salt
-from mcpsniff.cli.output import note, output
+from mcpsniff.cli.output import note
 from mcpsniff.cli.replay_serve import RedactedError
+from mcpsniff.cli.reporting import check_report, reporting
 from mcpsniff.cli.show import printer_for
 from mcpsniff.cli.target import Target
 from mcpsniff.errors import UsageError
@@ -55,6 +54,7 @@ def send(target: Target | None, **options: Any) -> int:
     rules, way = rules_of(names, options["ignored"]), Way(read_tempo(options["timing"]), options["timeout"])
     where = None if target is None else where_of(target, options)
     capture = open_to_send(options)
+    check_report(options["report"], [*(part.path for part in capture.parts), options["update"]])
     script = read_script(capture)
     talks = talks_of(script, options["server"])
     if where is None:
@@ -175,6 +175,7 @@ def say_masked(run: "Run") -> None:
 def _hold(run: "Run", options: dict[str, Any], salt: Callable[[], bytes]) -> None:
     """Hold the conversations, and tell what came of them: on stdout, and in the files that are asked for."""
     from mcpsniff.cli.replay_update import updated
+    from mcpsniff.replay.send.json import report
     from mcpsniff.replay.send.outcome import TalkOutcome
     from mcpsniff.replay.send.run import send_again
     from mcpsniff.replay.send.text import summary_lines, talk_lines
@@ -197,7 +198,7 @@ def _hold(run: "Run", options: dict[str, Any], salt: Callable[[], bytes]) -> Non
                 asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         await send_again(run, tape, told)
 
-    with _reporting(run, options["report"]):
+    with reporting(options["report"], lambda: run.hider.hide_all(report(run))):
         with updated(options["update"], run.where, run.script, run.hider, salt) as tape:
             try:
                 asyncio.run(hold())
@@ -205,16 +206,3 @@ def _hold(run: "Run", options: dict[str, Any], salt: Callable[[], bytes]) -> Non
                 sys.exit(STOPPED)
         for line in summary_lines(run):
             print_line(line)
-
-
-@contextmanager
-def _reporting(run: "Run", path: str | None) -> Iterator[None]:
-    """Write the report in the end. That it can be written is known before anything is sent."""
-    from mcpsniff.replay.send.json import report
-
-    if path is None:
-        yield
-        return
-    with output(path) as stream:
-        yield
-        stream.write(json.dumps(run.hider.hide_all(report(run)), indent=2).encode() + b"\n")

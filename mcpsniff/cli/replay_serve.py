@@ -1,18 +1,18 @@
 """`mcpsniff replay CAPTURE --serve`: the capture as the server."""
 
 import asyncio
-import json
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import sys
+from contextlib import ExitStack, suppress
 from typing import Any, Final
 
 from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture
 from mcpsniff.capture.records import MASK, OPEN, REDACT
-from mcpsniff.cli.output import note, output
+from mcpsniff.cli.output import note
+from mcpsniff.cli.reporting import check_report, reporting
 from mcpsniff.errors import CaptureError, McpsniffError, UsageError
 from mcpsniff.protocol.events import Close
 from mcpsniff.replay.ignoring import ignore_path, unmatched
@@ -29,6 +29,14 @@ from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.units import count
 
 MISSED: Final = 1
+FAILED: Final = 1
+LARGEST_STATUS: Final = 255
+ENDS_NOTHING: Final = frozenset(
+    getattr(signal, name)
+    for name in ("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT", "SIGCHLD", "SIGURG", "SIGWINCH", "SIGINFO")
+    if hasattr(signal, name)
+)
+"""Signals that stop a process, or do nothing to it, unless it has a handler."""
 PLACES_TOLD: Final = 20
 """Redacted places that are told one by one."""
 
@@ -55,12 +63,36 @@ def serve(**options: Any) -> int:
 
     ``options`` are those of `mcpsniff.cli.replay`. Status 1 means that something was asked that is not in the capture
     (with ``strict``); else that of the recorded server, if it ended before its client did; else 0. Raises UsageError,
-    CaptureError, RedactedError.
+    CaptureError, RedactedError; a client on pipes is told of that, too.
     """
+    with ExitStack() as stack:
+        try:
+            stage = _prepare(options)
+            stack.enter_context(reporting(options["report"], lambda: report(stage)))
+        except McpsniffError as error:
+            if options["serve"] == "stdio":
+                from mcpsniff.replay.serve.refusal import refuse
+
+                refuse(visible(f"mcpsniff replay: {error}"), sys.stdin.fileno(), sys.stdout.fileno())
+            raise
+        close = _serve_stdio(stage, options) if options["serve"] == "stdio" else _serve_http(stage, options)
+    if stage.bug is not None:
+        raise stage.bug
+    if options["strict"] and stage.matcher.missed:
+        return MISSED
+    return 0 if close is None else _end_as(close)
+
+
+def _prepare(options: dict[str, Any]) -> Stage:
+    """Read the capture, and say what there is to be said of it before it is served."""
+    if options["serve"] == "stdio" and (options["listen"] is not None or options["once"]):
+        raise UsageError(f"{'--once' if options['once'] else '--listen'} is for --serve http|sse")
     tempo = read_tempo(options["timing"])
     ignored = [ignore_path(text) for text in options["ignored"]]
     rules, compared = Rules(options["way"], Places(ignored)), rules_of(None, [one.text for one in ignored])
     opened = open_to_replay(options)
+    parts = [part.path for part in opened.parts]
+    check_report(options["report"], parts, has_stdout=options["serve"] != "stdio")
     script = read_script(opened, with_bytes=options["raw"])
     talks = talks_of(script, options["server"], over_http=options["serve"] != "stdio")
     stage = Stage(
@@ -73,24 +105,7 @@ def serve(**options: Any) -> int:
     )
     _say_lacks(stage)
     _say_unmatched(ignored, talks)
-    with _reporting(stage, options["report"]):
-        close = _serve_stdio(stage, options) if options["serve"] == "stdio" else _serve_http(stage, options)
-    if stage.bug is not None:
-        raise stage.bug
-    if options["strict"] and stage.matcher.missed:
-        return MISSED
-    return 0 if close is None else _end_as(close)
-
-
-@contextmanager
-def _reporting(stage: Stage, path: str | None) -> Iterator[None]:
-    """Write the report in the end. That it can be written is known before anything is served."""
-    if path is None:
-        yield
-        return
-    with output(path) as stream:
-        yield
-        stream.write(json.dumps(report(stage), indent=2).encode() + b"\n")
+    return stage
 
 
 def _say_unmatched(ignored: list[Pattern], talks: list[Talk]) -> None:
@@ -164,8 +179,6 @@ def _say_lacks(stage: Stage) -> None:
 def _serve_stdio(stage: Stage, options: dict[str, Any]) -> Close | None:
     from mcpsniff.replay.serve.stdio import serve_stdio
 
-    if options["listen"] is not None or options["once"]:
-        raise UsageError(f"{'--once' if options['once'] else '--listen'} is for --serve http|sse")
     return asyncio.run(serve_stdio(stage, lambda: report_lines(stage), raw=options["raw"]))
 
 
@@ -189,13 +202,16 @@ def _serve_http(stage: Stage, options: dict[str, Any]) -> Close | None:
 
 
 def _end_as(close: Close) -> int:
-    """End as the recorded server did: by the same signal, or with the same status."""
-    if close.signal is None:
-        return close.status or 0
-    with suppress(OSError, ValueError):  # SIGKILL has no handler
-        signal.signal(close.signal, signal.SIG_DFL)
-    try:
-        os.kill(os.getpid(), close.signal)
-    except OSError:
-        raise McpsniffError(f"the recorded server ended by signal {close.signal}, which there is not here") from None
-    return 128 + close.signal
+    """End as the recorded server did: by the same signal, or with the same status.
+
+    A capture may have any numbers: no signal that only stops a process, and no status that would come out as another.
+    """
+    number, status = close.signal, close.status or 0
+    if number is None:
+        return status if 0 <= status <= LARGEST_STATUS else FAILED
+    if number in signal.valid_signals() and number not in ENDS_NOTHING:
+        with suppress(OSError, ValueError):  # SIGKILL has no handler
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    note(f"the recorded server ended by signal {number}, which ends no process here")
+    return 128 + number if 0 < number < 128 else FAILED

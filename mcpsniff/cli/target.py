@@ -1,5 +1,6 @@
 """`--to URL` and `--to -- COMMAND [ARG...]`: whom a command speaks to, where everything after ``--`` is not ours."""
 
+import shlex
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -27,6 +28,8 @@ class TargetCommand(click.Command):
         for at, (word, following) in enumerate(pairwise(args)):
             if word == "--":
                 break
+            if word == "--to" and _is_command(args[at + 1 :]):
+                raise click.UsageError(f"a command comes after --: --to -- {shlex.join(args[at + 1 :])}", ctx)
             if word == "--to" and following == "--":
                 ctx.meta[COMMAND_KEY] = tuple(args[at + 2 :])
                 if not args[at + 2 :]:
@@ -34,6 +37,11 @@ class TargetCommand(click.Command):
                 args = args[:at]
                 break
         return super().parse_args(ctx, args)
+
+
+def _is_command(words: list[str]) -> bool:
+    """True for several words that are no options, the first of which is no URL."""
+    return len(words) > 1 and "://" not in words[0] and not any(word.startswith("-") for word in words[:2])
 
 
 def target_of(ctx: click.Context, url: str | None) -> Target | None:

@@ -219,7 +219,6 @@ class Matcher:
 
         return max(candidates[:LOOKED_AT], key=likeness)
 
-
     def others(self, message: Message) -> tuple[str, ...]:
         """What the method of a message was recorded for, if never for what the message asks for; in that order."""
         target = target_of(message)

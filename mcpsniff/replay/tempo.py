@@ -1,11 +1,13 @@
 """How fast a recording is played: which of the recorded gaps are kept, and how long they are then."""
 
+import re
 from typing import Final, NamedTuple
 
 from mcpsniff.errors import UsageError
 
 ORIGINAL: Final = "original"
 NONE: Final = "none"
+_SPEED: Final = re.compile(r"x(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})", re.ASCII)
 SLOWEST: Final = 0.001
 FASTEST: Final = 1_000_000
 
@@ -30,10 +32,10 @@ def read_tempo(text: str) -> Tempo:
         return Tempo(1.0)
     if text == NONE:
         return AT_ONCE
-    try:
-        speed = float(text.removeprefix("x")) if text.startswith("x") else 0.0
-    except ValueError:
-        speed = 0.0
-    if not SLOWEST <= speed <= FASTEST:  # not a number compares false, too
-        raise UsageError(f"--timing wants original, none, or a speed such as x2 or x0.5, not {text!r}")
+    speed = float(text[1:]) if _SPEED.fullmatch(text) else 0.0
+    if not SLOWEST <= speed <= FASTEST:
+        raise UsageError(
+            "--timing wants original, none, or a speed such as x2 or x0.5"
+            f" (from x{SLOWEST} to x{FASTEST:,}), not {text!r}"
+        )
     return Tempo(1.0 / speed)

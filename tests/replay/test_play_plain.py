@@ -107,6 +107,7 @@ def test_from_behind_the_end() -> None:
     played = run("play", FAULTS, "--from", "100h", "--speed", "max")
     assert played.status == 0
     assert "nothing from 100:00:00.000 on: the recording ends at " in played.out
+    assert "(--from; '#12' is the event with that number)" in run("play", FAULTS, "--speed", "max", "--from", "12").out
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from mcpsniff.capture.records import Header
 from mcpsniff.cli.replay_serve import talks_of
 from mcpsniff.errors import CaptureError, UsageError
 from mcpsniff.replay.script import Script, Talk
+from tests.cli.running import run
 from tests.replay.staging import script_of
 
 HEADER = Header("01J", 1, "2026-11-29T10:00:00.000000Z", "forward")
@@ -36,6 +37,15 @@ def test_of_several_servers_one_has_to_be_chosen() -> None:
         talks_of(script, "c")
     with pytest.raises(UsageError, match="several"):
         talks_of(script, "http")
+
+
+@pytest.mark.parametrize("words", [["replay", "x"], ["resend", "x", "3"]], ids=str)
+def test_a_command_without_dashes_is_told_how_it_is_written(words: list[str]) -> None:
+    ran = run(*words, "--to", "python", "my server.py", "-v")
+    assert ran.status == 2
+    assert "a command comes after --: --to -- python 'my server.py' -v" in ran.err
+    ran = run(*words, "--to", "python")
+    assert (ran.status, "--to -- python" in ran.err) == (2, True)
 
 
 def test_exchanges_without_messages_can_be_served_over_http_only() -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -113,6 +114,45 @@ ODD_BATCHES = (
     """S> [{"jsonrpc":"2.0","id":3,"result":{}} , {"jsonrpc":"2.0","id":2,"result":{}}]\n"""
     "C> []\nS> []\n"
 )
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [("KILLED 19", 147), ("KILLED 23", 151), ("KILLED 0", 1), ("EXIT 256", 1), ("KILLED 4711", 1)]
+)
+def test_an_end_that_is_none_ends_it_all_the_same(tmp_path: Path, end: str, status: int) -> None:
+    """A signal that only stops a process would leave it there for ever (19 and 23 on Linux: STOP and URG)."""
+    if sys.platform == "darwin":
+        end = end.replace("19", "17").replace("23", "16")
+        status = {147: 145, 151: 144}.get(status, status)
+    capture = written(tmp_path, f"{ENDINGS}S> {end}\n")
+    with Live(capture) as live:
+        live.send(call(8))
+        assert live.end().status == status
+
+
+def test_a_report_takes_the_place_of_no_capture(tmp_path: Path) -> None:
+    capture = written(tmp_path, OPEN)
+    before = capture.read_bytes()
+    link, hard = tmp_path / "link.json", tmp_path / "hard.json"
+    link.symlink_to(capture)
+    os.link(capture, hard)
+    for name in (str(capture), str(link), str(hard), f"{tmp_path}/./it.mcpcap"):
+        ran = serve(capture, "--report", name)
+        assert ran.status == 2
+        assert "--report would" in ran.err
+        sent = run("replay", str(capture), "--report", name, "--to", "--", "true")
+        assert sent.status == 2
+        assert "--report would" in sent.err
+    assert capture.read_bytes() == before
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
+def test_a_client_that_cannot_be_written_to_is_told_of() -> None:
+    with open("/dev/full", "wb") as full, Live(FOLDER / "weather.mcpcap", stdout=full.fileno()) as live:
+        live.send(INITIALIZE)
+        ran = live.end()
+    assert ran.status == 3
+    assert "mcpsniff: cannot write to the client: No space left on device" in ran.err
 
 
 @pytest.mark.parametrize("capture", [ODD_BATCHES], indirect=True)
@@ -296,6 +336,12 @@ def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
     assert "no initialize was answered in the capture: clients get an answer that is made up" in ran.err
     assert [one["id"] for one in said(ran)] == ["i", 5]
 
+    for path in (tmp_path / "nowhere.mcpcap", late):
+        with Live(path, *([] if path is not late else ["--report", "/nowhere/x"])) as live:
+            live.send(note("x"), INITIALIZE)
+            assert json.loads(live.line())["error"]["message"].startswith("mcpsniff replay: ")
+            assert live.end().status == 3
+
     quiet = written(tmp_path, "E> nothing else", "quiet")
     ran = serve(quiet)
     assert (ran.status, ran.out) == (3, "")
@@ -305,9 +351,20 @@ def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (["--timing", "fast"], 2, "--timing wants original, none, or a speed such as x2 or x0.5, not 'fast'"),
-        (["--timing", "x0"], 2, "--timing wants"),
+        (["--timing", "fast"], 2, "--timing wants original, none, or a speed such as x2"),
         (["--timing", "xnan"], 2, "--timing wants"),
+        (["--timing", "x1_0"], 2, "--timing wants"),
+        (["--timing", "x٣"], 2, "--timing wants"),
+        (
+            ["--timing", "x0"],
+            2,
+            "--timing wants original, none, or a speed such as x2 or x0.5 (from x0.001 to x1,000,000)",
+        ),
+        (["--yes"], 2, "--yes is for --as-recorded"),
+        (["--report", ""], 2, "--report wants the name of a file"),
+        (["--report", "-"], 2, "standard output belongs to the client"),
+        (["--report", "new.mcpcap"], 2, "which has the name of a capture"),
+        (["--ignore", "params"], 2, "--ignore wants a path below params"),
         (["--ignore", "a..b"], 2, "--ignore wants a path"),
         (["--listen", "8000"], 2, "--listen is for --serve http|sse"),
         (["--once"], 2, "--once is for --serve http|sse"),
@@ -328,8 +385,12 @@ def test_a_redacted_capture_is_refused_unless_it_is_wanted(tmp_path: Path) -> No
     done = run("redact", str(FOLDER / "weather.mcpcap"), "-o", str(out), "--value", "天气服务器")
     if done.status != 0:
         pytest.fail(done.err)
-    ran = serve(out, stdin=lines(INITIALIZE))
-    assert (ran.status, ran.out) == (3, "")
+    ran = serve(out, stdin=lines(INITIALIZE, call(1)))
+    assert ran.status == 3
+    (told,) = said(ran)
+    assert (told["id"], told["error"]["code"]) == ("i", -32603)
+    assert "values were removed from" in told["error"]["message"]
+    assert "--allow-redacted replays it all the same" in told["error"]["message"]
     first, *places = ran.err.splitlines()
     assert "--allow-redacted replays it all the same" in first
     assert places
@@ -351,13 +412,24 @@ def test_what_the_recorder_masked_is_no_reason_to_refuse(tmp_path: Path) -> None
 class Live:
     """A replay that runs, on pipes."""
 
-    def __init__(self, capture: Path, *options: str, stdin: int | None = None, non_blocking: bool = False) -> None:
+    def __init__(
+        self,
+        capture: Path,
+        *options: str,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        non_blocking: bool = False,
+    ) -> None:
         (their_in, self._in), (self._out, their_out), (self._err, their_err) = (os.pipe() for _ in range(3))
         if non_blocking:
             fcntl.fcntl(their_in, fcntl.F_SETFL, os.O_NONBLOCK)
             fcntl.fcntl(their_out, fcntl.F_SETFL, os.O_NONBLOCK)
         words = ["replay", str(capture), "--serve", "stdio", *options]
-        streams = [their_in if stdin is None else stdin, their_out, their_err]
+        streams = [
+            their_in if stdin is None else stdin,
+            their_out if stdout is None else stdout,
+            their_err,
+        ]
         self._child = ready().start(words, streams, environment(), None)
         for descriptor in (their_in, their_out, their_err):
             os.close(descriptor)

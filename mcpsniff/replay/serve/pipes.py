@@ -41,6 +41,8 @@ class Sink:
         """Who waits for the queue to be no longer than so many bytes."""
         self._thread: Thread | None = None
         self.is_broken = False
+        self.error: OSError | None = None
+        """Why nothing more can be written, if it is not that nobody reads any more."""
         self.has_room = Event()
         """Not set while so much waits to be written that nothing more should be asked for."""
         self.has_room.set()
@@ -84,7 +86,7 @@ class Sink:
         try:
             write_all(self._descriptor, data)
         except OSError as error:
-            self._break()
+            self._break(error)
             raise ConnectionError from error
 
     def _run(self) -> None:
@@ -96,8 +98,8 @@ class Sink:
                 data = self._take()
             try:
                 write_all(self._descriptor, data)
-            except OSError:
-                self._tell(self._break)
+            except OSError as error:
+                self._tell(self._break, error)
                 return
             self._tell(self._written, len(data))
 
@@ -108,7 +110,7 @@ class Sink:
             parts.append(self._queue.popleft())
         return b"".join(parts)
 
-    def _tell(self, what: Callable[..., None], *values: int) -> None:
+    def _tell(self, what: Callable[..., None], *values: int | OSError) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(what, *values)
 
@@ -117,8 +119,9 @@ class Sink:
             self._queued -= size
         self._wake()
 
-    def _break(self) -> None:
+    def _break(self, error: OSError) -> None:
         if not self.is_broken:
+            self.error = None if isinstance(error, ConnectionError) else error
             self.is_broken = True
             self._wake()
             self._on_broken()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
+from mcpsniff.errors import McpsniffError
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.jsonrpc import classify
 from mcpsniff.protocol.message import BATCH, Message
@@ -33,7 +34,8 @@ async def serve_stdio(stage: Stage, tell: Callable[[], list[str]], *, raw: bool 
     """Serve the client until it leaves, or the recorded server did.
 
     ``raw`` writes lines in the pieces in which they were read (the script was read with them). At the end the lines of
-    ``tell`` go to stderr. Returns the recorded end of the server's process, if that is why it ended.
+    ``tell`` go to stderr. Returns the recorded end of the server's process, if that is why it ended. Raises
+    McpsniffError if standard output cannot be written, for another reason than that nobody reads it.
     """
     return await _Shell(stage, raw=raw).run(tell)
 
@@ -75,6 +77,8 @@ class _Shell:
                 await self._err.flush()
         if self._stage.bug is not None:
             raise self._stage.bug
+        if self._out.error is not None:
+            raise McpsniffError(f"cannot write to the client: {self._out.error.strerror or self._out.error}")
         return self._close
 
     # -- ends ------------------------------------------------------------------------------------------------------
