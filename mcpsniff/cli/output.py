@@ -1,11 +1,13 @@
 """Where a command's output goes: standard output, or a file that is private and appears only when it is whole."""
 
 import os
+import secrets
+import signal
 import stat
 import sys
-import tempfile
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from mcpsniff.capture.labels import shown
@@ -43,14 +45,55 @@ def _renamed(target: str) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``target`` when nothing went wrong, and vanishes otherwise."""
     if os.path.isdir(target):
         raise IsADirectoryError(21, "it is a folder")
-    descriptor, temporary = tempfile.mkstemp(prefix=".mcpsniff-", suffix=".part", dir=os.path.dirname(target))
+    with appearing(target) as temporary, open(temporary, "wb") as file:
+        yield file
+
+
+@contextmanager
+def appearing(target: str) -> Iterator[str]:
+    """The path of a private, empty file beside ``target``, whose place it takes when all went well.
+
+    Otherwise it vanishes: also when the process is ended by a signal. Raises OSError when it cannot be made.
+    """
+    temporary = os.path.join(os.path.dirname(target), f".mcpsniff-{secrets.token_hex(8)}.part")
+    with _ended_in_order():
+        try:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            yield temporary
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+
+
+class _Ended(BaseException):
+    """A signal that ends the process has come."""
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let what is to be undone be undone before TERM or HUP ends the process, where nobody else sees to them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+
+    def end(number: int, _frame: object) -> None:
+        for one in ours:
+            signal.signal(one, signal.SIG_IGN)
+        raise _Ended(number)
+
+    for number in ours:
+        signal.signal(number, end)
     try:
-        with open(descriptor, "wb") as file:
-            yield file
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        yield
+    except _Ended as ended:
+        signal.signal(ended.args[0], signal.SIG_DFL)
+        os.kill(os.getpid(), ended.args[0])
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def json_writer(stream: BinaryIO) -> Callable[[bytes], object]:

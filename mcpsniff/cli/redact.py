@@ -3,9 +3,8 @@
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
 import click
@@ -15,7 +14,7 @@ from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture, open_stream
 from mcpsniff.capture.store import is_being_written
 from mcpsniff.cli.complete import complete_capture
-from mcpsniff.cli.output import note
+from mcpsniff.cli.output import appearing, note
 from mcpsniff.errors import CaptureError, UsageError
 from mcpsniff.export.redact import Names, Report, make_rules, redact
 from mcpsniff.export.redact.presets import DEFAULT, EVERY, NONE, PRESETS
@@ -99,8 +98,11 @@ def command(
     opened = _chosen(capture, directory)
     _refuse(opened, path)
     opened.keep()
-    with _appearing(path) as temporary:
-        report = redact(opened, rules, temporary)
+    try:
+        with appearing(os.path.realpath(path)) as temporary:
+            report = redact(opened, rules, temporary)
+    except OSError as error:
+        raise CaptureError(f"cannot write {shown(path)}: {error.strerror or error}") from None
     if not quiet:
         for line in _told(report, path):
             note(line)
@@ -132,23 +134,6 @@ def _refuse(capture: Capture, path: str) -> None:
         raise UsageError(f"{shown(path)} is no file: what is written must be read again before it may be there")
     if is_being_written(capture.parts[-1].path):
         raise CaptureError(f"{shown(capture.path)} is still being recorded: redact it when the session has ended")
-
-
-@contextmanager
-def _appearing(path: str) -> Iterator[str]:
-    """A private file beside ``path``, which takes its place when nothing went wrong, and vanishes otherwise."""
-    target = os.path.realpath(path)
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".mcpsniff-", suffix=".part", dir=os.path.dirname(target))
-    except OSError as error:
-        raise CaptureError(f"cannot write {shown(path)}: {error.strerror}") from None
-    os.close(descriptor)
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _told(report: Report, path: str) -> Iterator[str]:

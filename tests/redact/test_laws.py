@@ -159,7 +159,7 @@ def test_of_many_values_all_are_looked_for(tmp_path: Path, monkeypatch: pytest.M
         path = save(tmp_path, "x.mcpcap", pipes((2, b"x" + value[::-1])))
         remains = Remains(frozenset(values))
         remains.look(open_capture(str(path)))
-        assert remains.found[:1] == ["channel 2, byte 1 (backwards)"]
+        assert "channel 2, byte 1 (backwards)" in remains.found
 
 
 @settings(max_examples=100, deadline=None)
