@@ -50,11 +50,13 @@ class Draft:
 
     def end(self) -> None:
         """Remove the file, or say where it is."""
-        if self.is_wanted and self._is_typed and os.path.exists(self.path):
-            note(f"what was edited is kept in {shown(self.path)}")
-            return
         with suppress(OSError):
-            os.unlink(self.path)
+            with open(self.path, "rb") as file:
+                is_typed = file.read() != self._text
+            if self.is_wanted and is_typed:
+                note(f"what was edited is kept in {shown(self.path)}")
+            else:
+                os.unlink(self.path)
 
     def _tried(self) -> tuple[bytes, str]:
         """Let the user edit it once: the text on one line, or why that cannot be sent."""

@@ -27,7 +27,7 @@ from mcpsniff.replay.resend.removed import is_redacted, names_in, removed_from
 from mcpsniff.replay.resend.run import Resent, resend, tools_of
 from mcpsniff.replay.resend.talk import least_talk
 from mcpsniff.replay.script import Talk
-from mcpsniff.replay.send.outcome import LEFT_OUT, UNSENT
+from mcpsniff.replay.send.outcome import LEFT_OUT
 from mcpsniff.replay.send.run import Run
 from mcpsniff.replay.send.talk import Way
 from mcpsniff.replay.send.text import outcome_lines
@@ -37,7 +37,6 @@ from mcpsniff.transcript.safe import visible
 
 DIFFERENT: Final = 1
 """The exit status where the answer is not as recorded, or there is none."""
-NOT_SENT: Final = frozenset({LEFT_OUT, UNSENT})
 
 
 def send(what: str | None, number: int, target: Target, **options: Any) -> int:
@@ -64,7 +63,7 @@ def send(what: str | None, number: int, target: Target, **options: Any) -> int:
         if not options["allow_redacted"] and (names := names_in(edited.decode(errors="replace"))):
             raise RedactedError(capture.path, [f"in what was edited: {name}" for name in names])
         status = _sent(run, picked, edited, options)
-        draft.is_wanted = any(one.state in NOT_SENT for told in run.outcomes for one in told.outcomes)
+        draft.is_wanted = status != 0  # then it may be edited on
     return status
 
 
@@ -106,7 +105,6 @@ def _sent(run: Run, picked: Picked, edited: bytes | None, options: dict[str, Any
         resent = asyncio.run(hold())
     except asyncio.CancelledError:
         raise click.Abort from None
-    run.outcomes = [resent.talk]
     print_line, width = printer_for(sys.stdout.buffer, to_file=False)
     for line in _lines(resent, width, style_of(options["payload"])):
         print_line(line)

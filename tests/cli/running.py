@@ -69,9 +69,10 @@ def _read(source: int, came: dict[int, bytes]) -> None:
         came[source] = stream.read()
 
 
-def on_terminal(*words: str, columns: int = 100, env: Mapping[str, str] | None = None) -> Ran:
-    """Run on a terminal of its own; what it shows is in ``out``, stderr too."""
+def on_terminal(*words: str, columns: int = 100, env: Mapping[str, str] | None = None, typed: bytes = b"") -> Ran:
+    """Run on a terminal of its own, with this typed ahead; what it shows is in ``out``, stderr too."""
     ours, theirs = pty.openpty()
+    os.write(ours, typed)
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     child = ready().start(words, [theirs] * 3, environment(**(env or {})), None)
     os.close(theirs)

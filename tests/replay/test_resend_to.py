@@ -18,7 +18,7 @@ from mcpsniff.replay.resend.edit import fault, laid_out, on_one_line
 from mcpsniff.replay.resend.pick import pick
 from mcpsniff.replay.resend.talk import least_talk
 from tests.capture.capture_files import save
-from tests.cli.running import Ran, run
+from tests.cli.running import Ran, on_terminal, run
 from tests.dialogue import play
 from tests.replay.little_server import SECRET, Served, serving
 
@@ -195,6 +195,7 @@ def test_a_request_can_be_changed_first_and_is_then_not_compared(served: Served,
     assert kept(tmp_path) == []
     done = resent(file, calls[0], *to, status=1, env=editor(tmp_path, "t = t.replace('tools/call', 'no/such')"))
     assert "no no/such here" in done.out
+    assert '"no/such"' in kept(tmp_path)[0]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,19 @@ def test_what_was_edited_and_cannot_be_sent_is_kept(code: str, said: str, tmp_pa
     assert said in done.err
     assert f"what was edited is kept in {tmp_path / 'kept'}/mcpsniff-request-" in done.err
     assert len(kept(tmp_path)) == 1
+
+
+def test_on_a_terminal_what_is_no_request_can_be_edited_again(tmp_path: Path) -> None:
+    file, calls = capture(tmp_path)
+    code = "t = t.replace(': 20', ': 30') if t.endswith('!') else t + '!'"
+    repaired = f"{code}\nt = t.rstrip('!') if ': 30' in t else t"
+    words = ["resend", str(file), calls[0], "--edit", *COMMAND]
+    done = on_terminal(*words, env=editor(tmp_path, repaired), typed=b"\n")
+    assert "edit it again? [Y/n]" in done.out
+    assert (done.status, '"52"' in done.out) == (0, True), done.out
+    done = on_terminal(*words, env=editor(tmp_path, "t += '!'"), typed=b"n\n")
+    assert done.status != 0
+    assert "what was edited is kept in" in done.out
 
 
 @pytest.mark.parametrize(
