@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import socket
+import ssl
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from mcpsniff.replay.send.headers import given_headers, recorded_headers
 from mcpsniff.replay.send.http import HttpLink
 from mcpsniff.replay.send.link import Came, Refusal, Sent, UnreachableError, said
 from mcpsniff.replay.send.links import EitherLink, Where, link_to
+from tests.mitm.certificates import Authority
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -195,8 +199,21 @@ def test_a_stream_that_is_cut_is_resumed_where_it_was_cut() -> None:
         (lambda: web.Response(status=200), 200, "gave no answer"),
         (lambda: web.json_response({"jsonrpc": "2.0", "id": 9, "result": {}}), 200, "gave another answer"),
         (lambda: events(": bye"), 200, "ended the stream without an answer"),
-        (lambda: web.Response(status=302, headers={"Location": "/else"}), 302, "answered 302"),
-        (lambda: web.Response(status=307, headers={"Location": "http://other.test/"}), 307, "answered 307"),
+        (
+            lambda: web.json_response({"error": "invalid_token"}, status=401),
+            401,
+            'answered 401: {"error": "invalid_token"}',
+        ),
+        (
+            lambda: web.Response(status=302, headers={"Location": "//h.test/x?key=SECRET"}),
+            302,
+            "answered 302: a redirect to http://h.test/x?key=***, not followed: another server, which gets nothing of this",
+        ),
+        (
+            lambda: web.Response(status=307, headers={"Location": "http://o.test/"}),
+            307,
+            "answered 307: a redirect to http://o.test/, not followed: another server, which gets nothing of this",
+        ),
     ],
 )
 def test_a_request_without_an_answer_is_told_at_once_and_why(
@@ -324,6 +341,87 @@ def test_a_refusal_that_any_server_may_have_is_no_sign_of_an_old_one() -> None:
         await link.close()
 
     assert [method for method, *_ in holding(answer, act).asked] == ["POST"]
+
+
+def test_what_is_no_tls_and_what_is_not_trusted_is_said(tmp_path: Path) -> None:
+    issued = Authority(tmp_path).issue()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(issued)
+
+    async def reached(url: str) -> str:
+        ear = Ear()
+        link = link_to(Where(url), ear)
+        await link.open()
+        try:
+            await link.send(text(PING))
+        except UnreachableError as error:
+            return str(error)
+        finally:
+            await link.close()
+        return ear.refusals[0].why
+
+    async def act() -> None:
+        async def hello(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+
+        plain = await asyncio.start_server(hello, "127.0.0.1", 0)
+        safe = await asyncio.start_server(hello, "127.0.0.1", 0, ssl=context)
+        ports = [server.sockets[0].getsockname()[1] for server in (plain, safe)]
+        assert f"nobody speaks TLS there; http://127.0.0.1:{ports[0]}/mcp may be" in await reached(
+            f"https://127.0.0.1:{ports[0]}/mcp"
+        )
+        told = await reached(f"https://127.0.0.1:{ports[1]}/mcp")
+        assert "its certificate is not trusted: " in told
+        assert "SSL_CERT_FILE" in told
+        for server in (plain, safe):
+            server.close()
+
+    asyncio.run(act())
+
+
+def test_no_secret_of_a_url_is_shown() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{nobody.getsockname()[1]}"
+        for path in ("mcp", "sse"):
+            url = f"http://anna:EX-pw@{place}/{path}?api_key=EX-key"
+
+            async def act(url: str = url) -> None:
+                link = link_to(Where(url), Ear())
+                try:
+                    await link.open()
+                    await link.send(text(PING))
+                finally:
+                    await link.close()
+
+            with pytest.raises(UnreachableError, match=r"cannot reach http://\*\*\*@.*api_key=\*\*\*: ") as raised:
+                asyncio.run(act())
+            assert "EX-" not in str(raised.value)
+
+
+def test_a_stream_that_breaks_off_is_told_although_the_server_has_one_of_its_own() -> None:
+    async def answer(request: web.Request, message: Any) -> web.StreamResponse:
+        if request.method == "GET":
+            stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await stream.prepare(request)
+            await asyncio.sleep(20)
+            return stream
+        if message.get("method") == "ping":
+            return events(": no answer")
+        return await streamable(request, message)
+
+    async def act(place: Place, ear: Ear) -> None:
+        link = HttpLink(f"{place.origin}/mcp", ear)
+        await link.open()
+        await link.listen()
+        await link.send(text(PING))
+        while not ear.refusals:
+            await ear.next()
+        assert ear.refusals[0].why == "ended the stream without an answer"
+        await link.close()
+
+    holding(answer, act)
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://"])

@@ -22,6 +22,7 @@ from mcpsniff.replay.send.headers import (
 )
 from mcpsniff.replay.send.link import FRAME_LIMIT, Came, Ear, GoneError, Refusal, Sent, Tape, UnreachableError
 from mcpsniff.replay.send.link import read_messages as messages_of
+from mcpsniff.replay.send.reach import lost
 from mcpsniff.replay.send.web import RETRY_MS, Response, Wire, first_of
 from mcpsniff.wire.sse import EventSplitter
 
@@ -29,6 +30,8 @@ MOST_RESUMES: Final = 20
 """How often one stream is asked for again without anything new."""
 LONGEST_RETRY: Final = 10.0
 """Seconds to wait before a stream is asked for again, however long the server says."""
+ELSEWHERE: Final = 1.0
+"""Seconds in which an answer may come on the server's own stream once that of its request has ended without it."""
 AT_ONCE: Final = 5.0
 """Seconds that a server has to say whether it has a stream of its own, and to end the session."""
 
@@ -172,7 +175,7 @@ class HttpLink:
                 begun.set()
                 await self._answer(sent, answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            self._refuse(sent, None, f"broke the connection off ({str(error) or type(error).__name__})")
+            self._refuse(sent, None, lost(error, self.wire.url))
 
     async def _answer(self, sent: Sent, answer: Response) -> None:
         if answer.status >= 300:
@@ -182,7 +185,9 @@ class HttpLink:
             stream = _Stream()
             await self._read(stream, answer, sent)
             await self._resume(stream, sent)
-            self._unanswered(sent, answer.status, "ended the stream without an answer")
+            if self.listening == 200 and any(self._open.get(key) is sent for key in sent.open_keys):
+                await asyncio.sleep(ELSEWHERE)
+            self._unanswered(sent, answer.status, "ended the stream without an answer", is_certain=True)
         else:
             heard = await self.wire.messages(answer, sent)
             self._unanswered(sent, answer.status, f"gave {'another answer' if heard else 'no answer'}")
@@ -193,9 +198,12 @@ class HttpLink:
                 del self._open[key]
         self._ear.refused(Refusal(sent, status, why))
 
-    def _unanswered(self, sent: Sent, status: int, why: str) -> None:
-        """A response is over; what it did not answer may still be answered on the server's own stream."""
-        if self.listening != 200 and any(self._open.get(key) is sent for key in sent.open_keys):
+    def _unanswered(self, sent: Sent, status: int, why: str, *, is_certain: bool = False) -> None:
+        """A response is over; what it did not answer may still be answered on the server's own stream.
+
+        After an event stream it ``is_certain`` that it is not: answers come on the stream of their request.
+        """
+        if (is_certain or self.listening != 200) and any(self._open.get(key) is sent for key in sent.open_keys):
             self._refuse(sent, status, why)
 
     # -- streams ---------------------------------------------------------------------------------------------------

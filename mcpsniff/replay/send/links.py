@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from mcpsniff.replay.send.headers import Headers
 from mcpsniff.replay.send.http import HttpLink
 from mcpsniff.replay.send.link import Came, Ear, GoneError, Link, Refusal, Sent, Tape, UnreachableError
+from mcpsniff.replay.send.reach import named
 from mcpsniff.replay.send.sse import SseLink
 from mcpsniff.replay.send.stdio import StdioLink
 
@@ -42,7 +43,7 @@ def link_to(
     try:
         looks_old = urlsplit(where.url).path.rstrip("/").rpartition("/")[2].lower() == "sse"
     except ValueError:
-        raise UnreachableError(f"cannot reach {where.url}: that is no URL") from None
+        raise UnreachableError(f"cannot reach {named(where.url)}: that is no URL") from None
     return EitherLink(where.url, ear, where.headers, tape, timeout, sse_first=looks_old or prefers_sse)
 
 

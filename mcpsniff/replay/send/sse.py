@@ -11,6 +11,7 @@ from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.replay.send.headers import ACCEPT_STREAM, Headers, merged, recorded_headers
 from mcpsniff.replay.send.link import FRAME_LIMIT, Came, Ear, GoneError, Refusal, Sent, Tape, UnreachableError
 from mcpsniff.replay.send.link import read_messages as messages_of
+from mcpsniff.replay.send.reach import lost, named
 from mcpsniff.replay.send.web import Response, Wire, first_of
 from mcpsniff.wire.sse import EventSplitter
 
@@ -47,7 +48,7 @@ class SseLink:
             error = self._stream.exception() if self._stream.done() and not self._stream.cancelled() else None
             if isinstance(error, UnreachableError):
                 raise error
-            raise UnreachableError(f"{self._url} names no endpoint of HTTP+SSE{self._instead()}")
+            raise UnreachableError(f"{named(self._url)} names no endpoint of HTTP+SSE{self._instead()}")
 
     def _instead(self) -> str:
         return "" if self._status in (None, 200) else f": it answers {self._status}"
@@ -97,7 +98,7 @@ class SseLink:
                 begun.set()
                 await answer.read(1 << 16)
         except (aiohttp.ClientError, OSError, TimeoutError, UnreachableError) as error:
-            why = f"broke the connection off ({str(error) or type(error).__name__})"
+            why = lost(error, self.wire.url)
             self._ear.refused(Refusal(sent, None, why))
 
     async def _read(self) -> None:
@@ -116,7 +117,7 @@ class SseLink:
                 continue
             if frame.sse.event == "endpoint" and self.endpoint is None:
                 self._name(frame.payload.decode(errors="replace").strip())
-            elif frame.sse.event == "message":
+            elif frame.sse.event == "message" and frame.payload.strip():
                 for message in messages_of(frame, reader):
                     self._ear.heard(Came(message, frame.t_last, None, answer.status))
 

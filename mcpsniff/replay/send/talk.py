@@ -160,7 +160,9 @@ class Sender:
 
     def was_sent(self, scene: Scene) -> bool:
         """True if what the scene holds can be expected to come."""
-        return not scene.is_request or scene in self.calls
+        if scene.is_request:
+            return scene in self.calls
+        return scene not in self.outcomes  # there it has been left out
 
     # -- speaking --------------------------------------------------------------------------------------------------
 

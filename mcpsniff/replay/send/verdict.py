@@ -1,7 +1,7 @@
 """Judge a conversation that was sent again, once everything has come that will."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcpsniff.protocol.exchange import CANCELLED
 from mcpsniff.protocol.message import NOTIFICATION, Message
@@ -11,6 +11,10 @@ from mcpsniff.replay.send.outcome import NO_ANSWER, SAME, UNCOMPARED, UNSENT, Ou
 
 if TYPE_CHECKING:
     from mcpsniff.replay.send.talk import Sender
+
+
+NOT_HERE: Final = frozenset([404, 405, 410])
+"""HTTP statuses of a place at which there is no such thing."""
 
 
 def conclude(sender: "Sender") -> None:
@@ -25,6 +29,17 @@ def conclude(sender: "Sender") -> None:
     _told(sender)
     _strays(sender)
     _ending(sender)
+    _wrong_place(sender)
+
+
+def _wrong_place(sender: "Sender") -> None:
+    """Say what may be wrong where every request was refused as no such thing."""
+    statuses = {None if call.refusal is None else call.refusal.status for call in sender.calls.values()}
+    if len(statuses) == 1 and statuses <= NOT_HERE:
+        sender.outcome.notes.append(
+            f"all requests were answered with {statuses.pop()}: the URL's path is probably not that of the server,"
+            " which is often /mcp, or /sse where HTTP+SSE is spoken"
+        )
 
 
 def _why_unsent(sender: "Sender") -> str:
@@ -59,6 +74,7 @@ def _judge(sender: "Sender", call: Call, outcome: Outcome) -> None:
 def _answered(sender: "Sender", call: Call, outcome: Outcome, recorded: Message | None) -> None:
     assert call.answer is not None
     scene = outcome.scene
+    _status_of(sender, scene, outcome, call.answer.status)
     if recorded is not None:
         sender.judge.answer(outcome, recorded, call.answer.message)
     elif scene.is_cut:
@@ -69,6 +85,17 @@ def _answered(sender: "Sender", call: Call, outcome: Outcome, recorded: Message 
         outcome.differ(f"HTTP refused it with {_status(scene)} when recorded, and it is answered now")
     else:
         outcome.differ("it was not answered when recorded, and is answered now")
+
+
+def _status_of(sender: "Sender", scene: Scene, outcome: Outcome, status: int | None) -> None:
+    """Tell of an answer that came with an HTTP status that refuses."""
+    then = _status(scene)
+    if status is None or status < 400 or status == then:
+        return
+    if then is None or sender.is_elsewhere:
+        outcome.notes.append(f"with HTTP status {status}")
+    else:
+        outcome.differ(f"the HTTP status is {status}, and was {then} when recorded")
 
 
 def _why_none(sender: "Sender", call: Call) -> str:
@@ -111,7 +138,7 @@ def _say(sender: "Sender", scene: Scene | None, text: str) -> None:
 
 def _told(sender: "Sender") -> None:
     recorded: list[Message] = []
-    for scene in sender.talk.scenes:
+    for scene in _scenes(sender):
         if sender.was_sent(scene):
             recorded += [m for m in scene.messages("s2c") if m.kind == NOTIFICATION and not is_progress(m)]
     live = [message for message in sender.hearing.notices if not is_progress(message)]
@@ -122,12 +149,19 @@ def _told(sender: "Sender") -> None:
         sender.outcome.said += found
 
 
+def _scenes(sender: "Sender") -> list[Scene]:
+    """All scenes, that which came once the client had left included."""
+    farewell = sender.talk.farewell
+    return [*sender.talk.scenes, *([] if farewell is None else [farewell])]
+
+
 def _strays(sender: "Sender") -> None:
     """What answers nothing, or is no message."""
     answers = {scene.answer.n for scene in sender.talk.scenes if scene.answer is not None}
     recorded = [
         m
-        for scene in sender.talk.scenes
+        for scene in _scenes(sender)
+        if sender.was_sent(scene)
         for m in scene.messages("s2c")
         if not m.method and m.n not in answers and not (is_answer(m) and m.link is not None)
     ]

@@ -4,8 +4,7 @@ Nothing is taken from the environment: neither proxies nor credentials of ``.net
 """
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -13,10 +12,12 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 
 from mcpsniff.protocol.http import EVENT_STREAM, media_type
+from mcpsniff.protocol.message import ERROR, Message
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.replay.send.headers import Headers, merged
 from mcpsniff.replay.send.link import FRAME_LIMIT, SHOWN, Came, NoTape, Sent, Tape, UnreachableError, now_us, text_frame
 from mcpsniff.replay.send.link import read_messages as messages_of
+from mcpsniff.replay.send.reach import named, reason, redirected
 from mcpsniff.wire.frames import Frame, Span
 from mcpsniff.wire.sse import EventSplitter
 
@@ -119,7 +120,7 @@ class Wire:
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL, aiohttp.ConnectionTimeoutError, ValueError) as error:
             if self.reached:
                 raise aiohttp.ClientConnectionError(str(error)) from None
-            raise UnreachableError(f"cannot reach {url}: {_reason(error)}") from None
+            raise UnreachableError(f"cannot reach {named(url)}: {reason(error, url)}") from None
 
     async def messages(self, response: "Response", sent: Sent | None, *, most: int = FRAME_LIMIT) -> int:
         """Read a body of JSON to its end and tell what it says; gives the number of messages."""
@@ -132,18 +133,26 @@ class Wire:
         return len(found)
 
     async def refusal(self, response: "Response", sent: Sent) -> str:
-        """Read a refusal; tell the messages in it. Gives its text, empty if there were messages."""
+        """Read a refusal; tell the JSON-RPC errors in it. Gives its text, empty if there were such errors."""
         body = await response.read(REFUSAL)
         if body.strip():
-            found = [
-                message for message in messages_of(text_frame(body, "s2c"), self.reader) if message.kind == "error"
-            ]
+            found = [message for message in messages_of(text_frame(body, "s2c"), self.reader) if _is_error(message)]
             for message in found:
                 self._hear(Came(message, now_us(), sent, response.status))
             if found:
                 return ""
+        if (told := redirected(response.status, self.url, response.says("Location"))) is not None:
+            return told
         text = body.decode(errors="replace").strip()
         return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
+def _is_error(message: Message) -> bool:
+    """True for an error of JSON-RPC; what else servers give with a refusal often has an ``error``, too (OAuth's)."""
+    if message.kind != ERROR or message.body.get("jsonrpc") != "2.0":
+        return False
+    error = message.body.get("error")
+    return isinstance(error, Mapping) and "code" in error
 
 
 class Response:
@@ -266,12 +275,3 @@ def _within_origin(url: str, location: str) -> str | None:
     except ValueError:
         return None
     return target if location and (one.scheme, one.netloc) == (other.scheme, other.netloc) else None
-
-
-def _reason(error: Exception) -> str:
-    """Why somebody cannot be reached, in words."""
-    inner = getattr(error, "os_error", None) or error
-    if isinstance(error, aiohttp.InvalidURL):
-        return "that is no URL"
-    number = getattr(inner, "errno", None)
-    return os.strerror(number) if isinstance(number, int) and number > 0 else str(inner) or type(inner).__name__
