@@ -3,12 +3,13 @@
 from typing import Any, Final
 
 import click
+from click.types import FloatParamType
 
 LEAST: Final = 0.001
 MOST: Final = 1e6
 
 
-class Seconds(click.ParamType["float"]):
+class Seconds(FloatParamType):
     """A number of seconds from `LEAST` to `MOST`; what is no number (``nan``) or has no end (``inf``) is refused."""
 
     name = "seconds"
