@@ -192,3 +192,26 @@ S5> 200 {"x" * 100_000}
         == "of the response of HTTP exchange 7 (GET /.well-known/long) no more than the first 2,048 bytes are served"
     )
     assert lack in told
+
+
+def test_a_batch_of_the_server_is_the_same_batch_and_a_part_of_it_alone_is_none() -> None:
+    script = f"""@http
+@open 2025-03-26 recorded-id
+C> POST /mcp {said([call(3, "a"), call(4, "b")])}
+S> 200 [ {said(answer(3))} , {said(answer(4))} ]
+C> POST /mcp {said([call(5, "c")])}
+S> 200 STREAM
+S> EVENT [ {said(answer(5))}  ]
+S> END
+"""
+
+    async def act(client: Client) -> None:
+        await client.open()
+        both = await client.post([call("x", "a"), call("y", "b")])
+        assert await both.body() == f"[ {said(answer('x'))} , {said(answer('y'))} ]".encode()
+        assert await (await client.post(call("z", "a"))).json() == answer("z")
+        (event,) = await (await client.post([call("v", "c")])).events()
+        assert event.data == f"[ {said(answer('v'))}  ]".encode()
+
+    for raw in (True, False):
+        over_http(script, act, raw=raw)

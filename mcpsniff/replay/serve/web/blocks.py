@@ -73,7 +73,7 @@ class Bytes:
         ``data`` is what it says now; ``is_batch`` says that this is the whole batch of which the line is an element.
         """
         frame = line.frame
-        if frame is None or frame.coding is not None:
+        if frame is None or frame.coding is not None or (_is_part(line) and not is_batch):
             return ()
         pieces = self._pieces(frame, with_line_feed=True)
         whole = _whole(pieces)
@@ -88,7 +88,7 @@ class Bytes:
     def body(self, line: Line, data: bytes, *, is_batch: bool = False) -> tuple[Piece, ...]:
         """The recorded pieces of a whole body; none if its bytes are not to be had as they were."""
         frame = line.frame
-        if frame is None or frame.coding is not None or line.message is None:
+        if frame is None or frame.coding is not None or line.message is None or (_is_part(line) and not is_batch):
             return ()
         pieces = self._pieces(frame)
         edits = _exchange(_whole(pieces), _said(line, is_batch=is_batch), data)
@@ -112,6 +112,11 @@ class Bytes:
             return [], True
         place = span.stop + found.end()
         return self._script.pieces((Span(span.channel, place, place + 1),)), not found[0]
+
+
+def _is_part(line: Line) -> bool:
+    """True for an element of a batch, which has no bytes of its own that could be sent alone."""
+    return line.message is not None and line.message.batch is not None
 
 
 def _said(line: Line, *, is_batch: bool) -> bytes:

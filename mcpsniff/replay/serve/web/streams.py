@@ -44,8 +44,7 @@ class EventWriter:
             data = data or frame.payload
         pieces: tuple[Piece, ...] = ()
         is_changed = line.message is None and data != frame.payload
-        is_part = line.message is not None and line.message.batch is not None and not is_batch
-        if self._recorded is not None and not is_changed and not is_part:
+        if self._recorded is not None and not is_changed:
             pieces = self._recorded.event(line, data, live_id, is_batch=is_batch)
         if not pieces:
             return Block((block_of(frame, data, live_id),), live_id)
