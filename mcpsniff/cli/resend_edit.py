@@ -76,8 +76,9 @@ class Draft:
         """What the editor has saved. Raises UsageError where it has not."""
         before = self._aged()
         words = editor()
+        shown_on = None if sys.stdout.isatty() else 2  # standard output may be the file that is to have the command
         try:
-            status = subprocess.call([*words, self.path])
+            status = subprocess.call([*words, self.path], stdout=shown_on)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"the editor {shown(words[0])} cannot be run: {reason}") from None

@@ -193,6 +193,9 @@ def test_a_request_can_be_changed_first_and_is_then_not_compared(served: Served,
     assert '"23.5"' in done.out
     assert "not compared: it was edited" in done.out
     assert kept(tmp_path) == []
+    done = run("resend", str(file), calls[0], "--as", "curl", *to, env=editor(tmp_path, "print('drawn', flush=True)"))
+    assert "drawn" not in done.out, "that may be a file"
+    assert "drawn" in done.err
     done = resent(file, calls[0], *to, status=1, env=editor(tmp_path, "t = t.replace('tools/call', 'no/such')"))
     assert "no no/such here" in done.out
     assert '"no/such"' in kept(tmp_path)[0]
