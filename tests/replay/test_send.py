@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.protocol.message import Message
+from mcpsniff.replay.send.hide import Hider
 from mcpsniff.replay.send.outcome import DIFFERS, LEFT_OUT, NO_ANSWER, SAME, UNCOMPARED, UNSENT
 from tests.replay.sending import Server, as_recorded, of, send, states
 from tests.replay.staging import script_of
@@ -60,7 +61,9 @@ def test_a_list_change_is_waited_for_but_not_for_ever(comes: float | None, sent_
 
     outcome, server = send(LISTS, react)
     assert server.times[-1] == pytest.approx(sent_at, abs=0.01)
-    assert outcome.said == ([] if comes else ["notifications/tools/list_changed: 1 of 1 did not come"])
+    assert outcome.said == (
+        [] if comes else ["notifications/tools/list_changed: 1 of 1 did not come: #14 without params"]
+    )
 
 
 ASKS = """
@@ -101,7 +104,8 @@ def test_the_server_is_answered_as_it_was_under_its_own_id() -> None:
 def test_another_question_of_the_same_kind_is_answered_and_told() -> None:
     outcome, server = send(ASKS, asking(question(7, requestedSchema={}, message="Who are you?")))
     assert json.loads(server.raw[-1])["result"]["action"] == "accept"
-    assert of(outcome, "tools/call").said == ["the server asks something else with elicitation/create"]
+    (told,) = of(outcome, "tools/call").said
+    assert told.startswith("the server asks something else with elicitation/create: #")
     assert outcome.differs
 
 
@@ -111,7 +115,8 @@ def test_a_question_that_was_not_recorded_gets_an_error_and_a_ping_an_answer() -
     said = {one["id"]: one for one in server.asked if "method" not in one}
     assert said[1]["error"]["code"] == -32601
     assert said[2]["result"] == {}
-    assert "the server asked roots/list, which it did not when recorded: it was answered with an error" in outcome.said
+    text = "the server asked roots/list, which it did not when recorded, and was answered with an error: "
+    assert any(one.startswith(text) for one in outcome.said)
     assert states(outcome) == [SAME, SAME]
 
 
@@ -130,7 +135,8 @@ def test_progress_on_a_question_names_the_token_of_the_live_server() -> None:
 
 def test_a_question_that_does_not_come_holds_nobody_up_and_is_told() -> None:
     outcome, server = send(ASKS)
-    assert of(outcome, "tools/call").said == ["the server asked elicitation/create when recorded, and does not now"]
+    (told,) = of(outcome, "tools/call").said
+    assert told.startswith("the server asked elicitation/create when recorded, and does not now: #")
     assert server.times[-1] < 1
 
 
@@ -424,3 +430,41 @@ S> 401 Unauthorized
     assert outcome.outcomes[0].said == ["HTTP refused it with 403, and with 401 when recorded"]
     outcome, _ = send(dialogue, lambda server, message: server.answer(message), transport="stdio")
     assert states(outcome) == [UNCOMPARED]
+
+
+TOLD = """
+@open 2025-11-25
+C> {"jsonrpc":"2.0","id":1,"method":"ping"}
+S> {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"one"}}
+S> {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"two"}}
+S> {"jsonrpc":"2.0","id":1,"result":{}}
+"""
+
+
+def test_what_came_unasked_is_told_with_what_it_says_and_where() -> None:
+    def react(server: Server, message: Message) -> None:
+        if message.method != "ping":
+            as_recorded(script_of(TOLD))(server, message)
+            return
+        for number in range(6):
+            server.say(question(f"q{number}", "sampling/createMessage", maxTokens=5))
+        server.say({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "two"}})
+        server.say({"jsonrpc": "2.0", "method": "notifications/x", "params": {"y": "z" * 200}})
+        server.answer(message)
+
+    outcome, _ = send(TOLD, react)
+    asked, missing, new = outcome.said
+    assert 'with an error: {"maxTokens": 5} near #9 (6 times)' in asked
+    assert missing == 'notifications/message: 1 of 2 did not come: #11 {"data": "one"}'
+    assert new.startswith('notifications/x: 1 came that was not recorded: {"y": "zzz')
+    assert new.endswith("… near #9")
+    told = [one.as_dict(Hider([], bytes)) for one in outcome.unasked]
+    assert told[0] == {
+        "kind": "new",
+        "method": "sampling/createMessage",
+        "near": 9,
+        "live": {"maxTokens": 5},
+        "count": 6,
+    }
+    assert told[1]["n"] == 11
+    assert told[2]["live"] == {"y": "z" * 200}

@@ -4,8 +4,10 @@ from collections import Counter
 from typing import Any
 
 from mcpsniff.replay.compare_text import as_dict
+from mcpsniff.replay.send.hide import Hider
 from mcpsniff.replay.send.outcome import Outcome, TalkOutcome
 from mcpsniff.replay.send.run import Run
+from mcpsniff.replay.send.unasked import REPORTED
 
 
 def report(run: Run) -> dict[str, Any]:
@@ -17,18 +19,19 @@ def report(run: Run) -> dict[str, Any]:
         "requests": sum(states.values()),
         "states": dict(states),
         "lacks": [lack.text for lack in run.script.lacks],
-        "conversations": [_talk(talk) for talk in run.outcomes],
+        "conversations": [_talk(talk, run.hider) for talk in run.outcomes],
         "names": run.pairs.notes,
     }
 
 
-def _talk(talk: TalkOutcome) -> dict[str, Any]:
+def _talk(talk: TalkOutcome, hider: Hider) -> dict[str, Any]:
     return {
         "n": talk.talk.messages[0].n,
         "recorded": talk.talk.kind,
         "transport": talk.transport,
         "requests": [_outcome(outcome) for outcome in talk.outcomes],
         "differences": talk.said,
+        "unasked": [one.as_dict(hider) for one in talk.unasked[:REPORTED]],
         "notes": talk.notes,
         "stderr": talk.last_words,
     }

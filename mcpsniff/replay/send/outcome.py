@@ -1,6 +1,5 @@
 """What came of sending a recorded conversation again: for each of its requests, and for the conversation."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,6 +9,7 @@ from mcpsniff.replay.compare import Difference, compare_messages
 from mcpsniff.replay.normalise import Pairs, Rules
 from mcpsniff.replay.script import Scene, Talk
 from mcpsniff.replay.send.hide import Hider
+from mcpsniff.replay.send.unasked import Unasked
 
 SAME: Final = "same"
 DIFFERS: Final = "differs"
@@ -86,6 +86,8 @@ class TalkOutcome:
     said: list[str] = field(default_factory=list)
     """Differences that belong to no request."""
     notes: list[str] = field(default_factory=list)
+    unasked: list[Unasked] = field(default_factory=list)
+    """What else the server told or asked that is not as it was."""
     last_words: list[str] = field(default_factory=list)
     """The last lines of the server's stderr, where it has gone before its time; captured text."""
 
@@ -142,41 +144,6 @@ class Judge:
             if self.compare(one, other):
                 outcome.differ(f"progress notification {number} of {len(live)} says something else")
 
-    def notifications(self, recorded: Iterable[Message], live: Iterable[Message]) -> list[str]:
-        """How what else the server told differs, in words; the order does not count, for nothing settles it."""
-        there, here = _by_method(recorded), _by_method(live)
-        methods = sorted({*there, *here})
-        return [
-            text for method in methods for text in self._of_method(method, there.get(method, []), here.get(method, []))
-        ]
-
-    def _of_method(self, method: str, there: list[Message], here: list[Message]) -> Iterator[str]:
-        left = list(here)
-        unmet = 0
-        for message in there:
-            match = next((at for at, one in enumerate(left[:LOOKED_AT]) if not self._differs(message, one)), None)
-            if match is None:
-                unmet += 1
-            else:
-                left.pop(match)
-        both = min(unmet, len(left))
-        if both:
-            yield f"{method}: {both} of {len(there)} say something else"
-        if unmet > both:
-            yield f"{method}: {unmet - both} of {len(there)} did not come"
-        if (more := len(left) - both) > 0:
-            yield f"{method}: {more} came that {'was' if more == 1 else 'were'} not recorded"
-
-    def _differs(self, recorded: Message, live: Message) -> bool:
+    def differs(self, recorded: Message, live: Message) -> bool:
+        """True if a live message is another than the recorded one, and no name is to be learnt from it."""
         return bool(compare_messages(recorded, live, self.rules))
-
-
-LOOKED_AT: Final = 200
-"""Live notifications of one method among which that like a recorded one is looked for."""
-
-
-def _by_method(messages: Iterable[Message]) -> dict[str, list[Message]]:
-    found: dict[str, list[Message]] = {}
-    for message in messages:
-        found.setdefault(message.method or "", []).append(message)
-    return found

@@ -8,6 +8,7 @@ from mcpsniff.protocol.message import NOTIFICATION, Message
 from mcpsniff.replay.script import PIPE, Scene, is_answer, is_progress
 from mcpsniff.replay.send.calls import Call
 from mcpsniff.replay.send.outcome import NO_ANSWER, SAME, UNCOMPARED, UNSENT, Outcome, TalkOutcome
+from mcpsniff.replay.send.unasked import CHANGED, MISSING, NEW, Unasked, alike, compared, sentences
 
 if TYPE_CHECKING:
     from mcpsniff.replay.send.talk import Sender
@@ -113,18 +114,26 @@ def _status(scene: Scene) -> int | None:
 
 def _questions(sender: "Sender") -> None:
     """What the server asked: of the request that it belongs to, or of the conversation."""
+    hider, near = sender.judge.hider, sender.hearing.near
     for asked in sender.hearing.questions.asked:
         scene = asked.question.scene
         recorded = asked.question.asked
         if scene is not None and not sender.was_sent(scene):
             continue
         if asked.live is None:
-            _say(sender, scene, f"the server asked {recorded.method} when recorded, and does not now")
+            one = Unasked(MISSING, recorded, None)
+            _say(sender, scene, f"the server asked {one.method} when recorded, and does not now: {one.words(hider)}")
         elif sender.judge.compare(recorded, asked.live):
-            _say(sender, scene, f"the server asks something else with {recorded.method}")
-    for live in sender.hearing.questions.unrecorded:
+            one = Unasked(CHANGED, recorded, asked.live, near.get(id(asked.live)))
+            _say(sender, scene, f"the server asks something else with {one.method}: {one.words(hider)}")
+        else:
+            continue
+        sender.outcome.unasked.append(one)
+    for one in alike([Unasked(NEW, None, live, near.get(id(live))) for live in sender.hearing.questions.unrecorded]):
+        sender.outcome.unasked.append(one)
         sender.outcome.said.append(
-            f"the server asked {live.method}, which it did not when recorded: it was answered with an error"
+            f"the server asked {one.method}, which it did not when recorded, and was answered with an error:"
+            f" {one.words(hider)}"
         )
 
 
@@ -142,7 +151,10 @@ def _told(sender: "Sender") -> None:
         if sender.was_sent(scene):
             recorded += [m for m in scene.messages("s2c") if m.kind == NOTIFICATION and not is_progress(m)]
     live = [message for message in sender.hearing.notices if not is_progress(message)]
-    found = sender.judge.notifications(recorded, live)
+    found: list[str] = []
+    for unasked, number in compared(recorded, live, sender.judge.differs, sender.hearing.near):
+        sender.outcome.unasked += unasked
+        found += sentences(unasked, number, sender.judge.hider)
     if sender.is_elsewhere:  # what reaches a client unasked depends on the streams that there are
         sender.outcome.notes += found
     else:
