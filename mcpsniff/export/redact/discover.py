@@ -37,6 +37,8 @@ LEAST_DIGITS: Final = 4
 _EDGES: Final = b" \t\r\n\"'\\"
 """What is no part of a value at its ends: in JSON, it might be what ends a string."""
 _KEY_LINE = re.compile(rb"[A-Za-z0-9+/=]{1,1024}+|[A-Z][A-Za-z-]{1,40}+: [^\r\n]{0,200}+")
+_BETWEEN_STRINGS = re.compile(rb"\"[ \t\r\n]{0,40}+,[ \t\r\n]{0,40}+\"")
+"""In a list of strings: a key may be in one line by line."""
 _WHO = re.compile(rb"[\\/](?:home|Users)[\\/](.+)", re.DOTALL)
 _ACCOUNTS: Final = frozenset(
     b"administrator codespace container developer ec2-user example jenkins-agent linuxbrew postgres username workspace"
@@ -112,7 +114,8 @@ class Discoverer:
             for form in self._forms:
                 if any(hint in text for hint in form.hints):
                     for found in form.pattern.finditer(text):
-                        self._add(found[found.lastindex or 0], form.what)
+                        for part in _BETWEEN_STRINGS.split(found[found.lastindex or 0]):
+                            self._add(part, form.what)
 
     def _follow_key(self, document: Document) -> None:
         """Take note of the lines of a key on a pipe that is read line by line."""

@@ -27,7 +27,7 @@ MOST_CODED: Final = 2000
 """Lines of base64 that are kept together."""
 
 _BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-_CODED_LINE = re.compile(rb"[^\n]{0,200}?[A-Za-z0-9+/=_-]{16,}+[ \t]*+\r?\n")
+_CODED_LINE = re.compile(rb"[^\n]{0,200}?[A-Za-z0-9+/_-]{32,}+={0,2}[ \t]*+\r?\n")
 _LINE_END = re.compile(rb"\n")
 
 
@@ -74,6 +74,8 @@ class Gatherer:
         self._where = where
         self._data = bytearray()
         self._searched = 0
+        self._due = BLOCK
+        """Bytes of free text at which it is to be cut."""
         self._runs: list[tuple[int, int]] = []
         """Where each contiguous run begins: in the text at hand, and in the channel."""
         self._next = -1
@@ -84,8 +86,9 @@ class Gatherer:
             self._runs.append((len(self._data), offset))
         self._next = offset + len(data)
         self._data += data
-        if self._kind == SAID and len(self._data) >= BLOCK:
+        if self._kind == SAID and len(self._data) >= self._due:
             self._cut(_between(self._data) or (len(self._data) if len(self._data) >= MOST_BLOCKS * BLOCK else 0))
+            self._due = max(BLOCK, len(self._data) + BLOCK // 2)
         elif self._kind in (LINE, EVENT):
             self._whole_ones(_LINE_END if self._kind == LINE else _BLANK_LINE)
         if len(self._data) >= LONGEST:
