@@ -211,3 +211,16 @@ S> END
         assert (last.message, last.id) == (answer("a"), "s2")
 
     over_http(script, act, over_sse=True)
+
+
+def test_what_mcpsniff_had_refused_is_an_error_on_the_stream() -> None:
+    script = f"{RECORDED}C3> POST /messages?sessionId=1 {said(call(4, 'refused'))}\nM3> 502 no\n"
+
+    async def act(client: Client) -> None:
+        stream, endpoint = await opened(client)
+        assert (await client.post(call("a", "refused"), endpoint)).status == 202
+        error = await message(stream)
+        assert isinstance(error, dict)
+        assert (error["id"], "gave status 502" in error["error"]["message"]) == ("a", True)
+
+    over_http(script, act, over_sse=True)

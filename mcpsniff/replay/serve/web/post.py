@@ -158,9 +158,9 @@ async def post(exchange: Exchange, client: Client, messages: list[Message], rout
     lead = reply.performances[0]
     if gives_session(lead, house.clients):
         house.clients.name(client, lead)
-    if lead.scene is not None and lead.scene.web is not None and lead.scene.web.http.by == OURS:
+    if is_ours(lead):
         reply.drop()
-        return await exchange.respond(None, client, body=[_not_of_server(lead)], kind=JSON)
+        return await exchange.respond(None, client, body=[not_of_server(lead)], kind=JSON)
     accepted = _web_of(lead.scene)
     if accepted is not None and _says_nothing(accepted):
         reply.is_elsewhere = True
@@ -305,7 +305,13 @@ def _web_of(scene: Scene | None) -> Web | None:
     return None
 
 
-def _not_of_server(performance: Performance) -> bytes:
+def is_ours(performance: Performance) -> bool:
+    """True if mcpsniff itself gave the response that was recorded."""
+    scene = performance.scene
+    return scene is not None and scene.web is not None and scene.web.http.by == OURS
+
+
+def not_of_server(performance: Performance) -> bytes:
     """The answer to what mcpsniff itself had refused, or could not get an answer to, when it was recorded."""
     scene, live = performance.scene, performance.live
     assert scene is not None

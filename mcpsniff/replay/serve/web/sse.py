@@ -12,12 +12,14 @@ from aiohttp import web as aio
 
 from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.talk import LEGACY
-from mcpsniff.replay.script import Web
+from mcpsniff.replay.script import Scene, Web
+from mcpsniff.replay.serve.performance import Outgoing
 from mcpsniff.replay.serve.web.blocks import block
 from mcpsniff.replay.serve.web.clients import Client
 from mcpsniff.replay.serve.web.get import nothing_recorded, stream
 from mcpsniff.replay.serve.web.house import Exchange, House
 from mcpsniff.replay.serve.web.log import Block
+from mcpsniff.replay.serve.web.post import is_ours, not_of_server
 from mcpsniff.replay.serve.web.route import ENDPOINT, STREAM, Route, query_values
 from mcpsniff.replay.serve.web.streams import ENDPOINT_EVENT
 from mcpsniff.wire.frames import ServerSentEvent
@@ -60,16 +62,23 @@ class Legacy:
             if self._house.unspoken.place(exchange.request.path) == STREAM:
                 return nothing_recorded(exchange, is_endpoint=True)
             return exchange.refuse(404, "Session not found: this endpoint was not named on a stream that is open")
-        scenes = []
+        scenes: list[Scene] = []
+        is_left_out = False
         for message in messages:
             if message.kind == BATCH:
                 continue
             chooses = self._house.recorded.chooses(message, route)
             performance = client.play.heard(message, client.port, where=chooses)
-            scenes += [] if performance is None or performance.scene is None else [performance.scene]
+            if performance is not None and is_ours(performance):
+                performance.task.cancel()
+                client.play.over(performance)  # it has not begun
+                is_left_out = True
+                await client.port.send(Outgoing(not_of_server(performance), None, None, is_answer=True))
+            elif performance is not None and performance.scene is not None:
+                scenes.append(performance.scene)
         web = next((scene.web for scene in scenes if scene.web is not None and scene.talk.kind == LEGACY), None)
         web = web or next((scene.web for scene in scenes if scene.is_refused and scene.answer is None), None)
-        web = web or (None if scenes else self._house.unspoken.of_answers(client))
+        web = web or (None if scenes or is_left_out else self._house.unspoken.of_answers(client))
         if web is not None and web.http.status is None:
             web = None
         return await exchange.respond(web, status=202, body=(b"Accepted",) if web is None else None, kind="text/plain")
