@@ -98,6 +98,8 @@ BEGIN, END = "-----BEGIN RSA PRIVATE KEY-----\n", "\n-----END RSA PRIVATE KEY---
 )
 def test_private_keys(key: str, tmp_path: Path) -> None:
     got = params(tmp_path, {"key": f"a {key}.", "lines": key.splitlines(), "next": "x"})
+    assert "MIIE" not in json.dumps(got)
+    assert len(got["lines"]) == len(key.splitlines())
     assert got["key"] in ("a redacted-private-key-1.", "a redacted-private-key-1")
     assert got["next"] == "x"
     source = pipes((2, f"at: {key}\n".encode()))
@@ -117,7 +119,8 @@ def test_a_private_key_over_the_border_of_two_blocks_of_a_log(tmp_path: Path) ->
     log = ("x" * 63 + "\n") * 1023 + BEGIN + KEY + END + "\nready\n"
     got = redacted(tmp_path, pipes((2, log[:65536].encode()), (2, log[65536:].encode())))
     assert b"MIIE" not in got.bytes_of(2)
-    assert got.bytes_of(2).endswith(b"redacted-private-key-1\nready\n")
+    assert got.bytes_of(2).endswith(b"redacted-private-key-1" + b"\n" * 6 + b"ready\n")
+    assert outline(got.path) == outline(got.source)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n    "])

@@ -92,7 +92,8 @@ def test_a_long_private_key_over_lines_of_a_log(tmp_path: Path) -> None:
         + b"-----END RSA PRIVATE KEY-----"
     )
     got = redacted(tmp_path, pipes((2, b"loaded " + key[:300]), (2, key[300:] + b"\nready\n")))
-    assert got.bytes_of(2) == b"loaded redacted-private-key-1\nready\n"
+    assert got.bytes_of(2) == b"loaded redacted-private-key-1" + b"\n" * 22 + b"ready\n"
+    assert outline(got.path) == outline(got.source)
 
 
 def test_from_a_pipe_to_a_file(tmp_path: Path) -> None:

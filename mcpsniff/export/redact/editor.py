@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mcpsniff.export.redact.discover import Place, fields_of, is_json_text
-from mcpsniff.export.redact.documents import HEADER, Document
+from mcpsniff.export.redact.documents import HEADER, SAID, Document
 from mcpsniff.export.redact.search import edits_in, marked_json
 from mcpsniff.export.redact.values import Values
 from mcpsniff.export.redact.views import Edit, Interest, applied, settled
@@ -30,6 +30,8 @@ class Editor:
                 new, what = values.new(place.value)
                 edits.append(Edit(place.start, place.stop, new, what))
             edits = settled(edits)
+        if document.kind == SAID and not document.name:
+            edits = [_with_lines(edit, document.data) for edit in edits]
         return list(self._located(document, edits)) if edits else edits
 
     def _located(self, document: Document, edits: list[Edit]) -> Iterator[Edit]:
@@ -53,3 +55,9 @@ class Editor:
         text = ".".join(path)[:LONGEST_AT].encode("utf-8", "replace")
         edits = edits_in(text, self.values.matcher, self._interest, self.values.new)
         return applied(text, edits).decode("utf-8", "replace")
+
+
+def _with_lines(edit: Edit, text: bytes) -> Edit:
+    """An edit in a log, after which there are as many lines as before: each is an event with a number."""
+    missing = text.count(b"\n", edit.start, edit.stop) - edit.new.count(b"\n")
+    return edit._replace(new=edit.new + b"\n" * missing) if missing > 0 else edit

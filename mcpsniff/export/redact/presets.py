@@ -31,7 +31,8 @@ _KEY_WHOLE: Final = rb"(?:(?!-----)[^\"]|\"[ \t\r\n]{0,40}+,[ \t\r\n]{0,40}+\"){
 _KEY_HEADER: Final = rb"[A-Z][A-Za-z-]{1,40}+: [^\r\n\\\"]{0,200}+"
 _KEY_CUT: Final = (
     rb"(?:(?:\\[nr]|[\r\n]){1,8}+[ \t]{0,40}+(?:" + _KEY_HEADER + rb"|[A-Za-z0-9+/=]{1,1024}+)"
-    rb"|[ \t]{1,40}+[A-Za-z0-9+/=]{40,65536}+){0,2000}+"
+    rb"|[ \t]{1,40}+[A-Za-z0-9+/=]{40,65536}+"
+    rb"|(?:\"[ \t\r\n]{0,40}+,[ \t\r\n]{0,40}+\"){1,3}+(?:" + _KEY_HEADER + rb"|[A-Za-z0-9+/=]{16,1024}+)){0,2000}+"
 )
 """A key whose end is not there: the headers of an encrypted one (RFC 1421), and all lines of base64."""
 
