@@ -107,9 +107,12 @@ class Pieces:
     def _run(self, number: int) -> tuple[int, int, int, int]:
         """Where a run begins and ends, in `text` and in the source."""
         inner, outer = self._begins
-        found = self._coding.runs.match(self._source, outer[number])
+        start, begin = outer[number], inner[number]
+        if self._coding is JSON and _ALONE.match(self._source, start):
+            return begin, begin + 1, start, start + 2
+        found = self._coding.runs.match(self._source, start)
         assert found is not None
-        return inner[number], inner[number] + len(self._coding.run(found[0])), found.start(), found.end()
+        return begin, begin + len(self._coding.run(found[0])), start, found.end()
 
     def outer(self, edits: list[Edit]) -> list[Edit]:
         """See `View`."""
@@ -200,6 +203,8 @@ def _unescaped_run(run: bytes) -> bytes | None:
 
 def _unescaped_text(text: bytes) -> bytes | None:
     """What a text of UTF-8 with escapes means: the usual ones go at once, all of a kind."""
+    if b"\\" not in text:
+        return text
     if _NEVER in text:
         return None
     text = text.replace(b"\\\\", _NEVER)  # a backslash by itself: any other that is left begins an escape
@@ -232,6 +237,8 @@ def _dereferenced(found: re.Match[bytes]) -> bytes | None:
     return None if means == text else means.encode("utf-8", "replace")
 
 
+_ALONE = re.compile(rb"\\[^uUx](?!\\)", re.DOTALL)
+"""One of the escapes that mean one byte, and no other after it."""
 JSON: Final = Coding(
     "JSON escapes",
     rb"\\(?:[uU]([dD][89abAB][0-9A-Fa-f]{2})\\[uU]([dD][c-fC-F][0-9A-Fa-f]{2})|[uU]([0-9A-Fa-f]{4})"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final, Protocol
 
-from mcpsniff.export.redact.folded import Fold, folds
+from mcpsniff.export.redact.folded import SHORTEST_LINE, Fold, folds
 from mcpsniff.export.redact.pieces import (
     DATA_LINES,
     FORM,
@@ -38,6 +38,9 @@ _ASCII = re.compile("[\x01-\x7f]")
 _WORD: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _NO_WORD = re.compile(rb"[^A-Za-z0-9+/_=-]")
 _ONLY_WORDS: Final = bytes(code if code in _WORD else 0x20 for code in range(256))
+_MASK: Final = bytes(0x61 if code in _WORD else 0x20 for code in range(256))
+_LINE: Final = b"a" * SHORTEST_LINE
+"""A line that is broken for its length, in a text in which all signs of words are one."""
 _BLOCK: Final = 1 << 20
 _SHORT: Final = 64
 _REMEMBERED: Final = 200_000
@@ -202,6 +205,8 @@ def _runs(text: bytes, least: int, interest: Interest, before: Pieces | None) ->
 
 def _folded(text: bytes, least: int, interest: Interest, before: Pieces | None) -> Iterator[View]:
     """Views of what is broken into lines."""
+    if b"\n" not in text or _LINE not in text.translate(_MASK):
+        return
     for fold in folds(text):
         word, core = fold.word, fold.word.rstrip(b"=")
         if before is not None and not before.changes(fold.start, fold.stop):
