@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from mcpsniff.replay.send.run import Run
     from mcpsniff.transcript.pretty import Line
 
-STOPPED: Final = 128 + signal.SIGTERM
 DIFFERENT: Final = 1
 """The exit status where something is not as recorded."""
 
@@ -182,6 +181,7 @@ def _hold(run: "Run", options: dict[str, Any], salt: Callable[[], bytes]) -> Non
 
     printed, width = printer_for(sys.stdout.buffer, to_file=False)
     of_several = len(run.talks) > 1
+    stopped: list[int] = []
 
     def print_line(line: "Line") -> None:
         printed([(role, run.hider.hide_text(text)) for role, text in line])
@@ -193,9 +193,14 @@ def _hold(run: "Run", options: dict[str, Any], salt: Callable[[], bytes]) -> Non
 
     async def hold() -> None:
         task = asyncio.current_task()
-        if task is not None:
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        assert task is not None
+
+        def stop(number: int) -> None:
+            stopped.append(number)
+            task.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop, number)
         await send_again(run, tape, told)
 
     with reporting(options["report"], lambda: run.hider.hide_all(report(run))):
@@ -203,6 +208,6 @@ def _hold(run: "Run", options: dict[str, Any], salt: Callable[[], bytes]) -> Non
             try:
                 asyncio.run(hold())
             except asyncio.CancelledError:  # told to stop: nothing is left behind, and no capture either
-                sys.exit(STOPPED)
+                sys.exit(128 + (stopped or [signal.SIGTERM])[0])
         for line in summary_lines(run):
             print_line(line)

@@ -31,6 +31,8 @@ class Server:
         self.listened = False
         self.dropped: list[Sent] = []
         self.is_closed = False
+        self.left_after: int | None = None
+        """How many texts had been sent when the session was ended, if that was before the end of all."""
         self.is_gone = False
         self._ear: Ear
 
@@ -67,6 +69,9 @@ class Server:
     async def drop(self, sent: Sent) -> bool:
         self.dropped.append(sent)
         return self.transport == "http"
+
+    async def leave(self) -> None:
+        self.left_after = len(self.sent)
 
     async def close(self) -> None:
         self.is_closed = True

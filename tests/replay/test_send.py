@@ -468,3 +468,52 @@ def test_what_came_unasked_is_told_with_what_it_says_and_where() -> None:
     }
     assert told[1]["n"] == 11
     assert told[2]["live"] == {"y": "z" * 200}
+
+
+def test_less_is_waited_for_a_server_that_gives_no_sign_of_life() -> None:
+    talk = "@open 2025-11-25\n" + "".join(
+        f'C> {{"jsonrpc":"2.0","id":{number},"method":"ping"}}\nS> {{"jsonrpc":"2.0","id":{number},"result":{{}}}}\n'
+        for number in range(1, 9)
+    )
+
+    def react(server: Server, message: Message) -> None:
+        if message.id == "6":
+            server.say({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
+        elif message.method != "ping":
+            as_recorded(script_of(talk))(server, message)
+
+    outcome, server = send(talk, react)
+    assert [later - before for before, later in zip(server.times[2:], server.times[3:], strict=False)] == pytest.approx(
+        [30, 30, 30, 1, 1, 30, 30], abs=0.1
+    )
+    assert [one.why for one in outcome.outcomes[3:5]] == ["no answer within 30 s", "no answer within 1 s"]
+    assert any("no sign of life" in note for note in outcome.notes)
+
+
+def test_what_was_said_after_the_session_had_been_ended_is_said_after_that() -> None:
+    pings = [f'C> POST /mcp {{"jsonrpc":"2.0","id":{number},"method":"ping"}}' for number in (1, 2)]
+    script = script_of(
+        "\n".join(
+            [
+                "@http",
+                "@open 2025-11-25 S-1",
+                pings[0],
+                'S> 200 {"jsonrpc":"2.0","id":1,"result":{}}',
+                "C> DELETE /mcp",
+                "S> 204",
+                pings[1],
+                "S> 404 gone",
+            ]
+        )
+    )
+    _, server = send(script, transport="http")
+    assert server.left_after == 3
+    assert len(server.sent) == 4
+
+
+def test_a_path_at_which_nothing_is_is_told() -> None:
+    def react(server: Server, message: Message) -> None:
+        server.refuse(server.sent[-1], 404)
+
+    outcome, _ = send(LISTS, react, transport="http")
+    assert any("the URL's path is probably not that of the server" in note for note in outcome.notes)

@@ -145,7 +145,7 @@ def test_a_server_that_ends_at_once_is_told_with_its_last_words(capture: str) ->
     assert "4 requests:" in done.out
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_replay_that_is_stopped_leaves_nothing_behind(
     capture: str, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:

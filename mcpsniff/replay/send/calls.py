@@ -31,6 +31,8 @@ class Call:
     progress: list[Message] = field(default_factory=list)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once nothing more will come: it was answered or refused, or the server has gone."""
+    waited: float = 0.0
+    """Seconds that it had, if its time has run out."""
     late: bool = False
     """True if its time had run out before something came."""
 

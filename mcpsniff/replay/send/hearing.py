@@ -36,6 +36,8 @@ class Hearing:
         """What the server told without having been asked, progress aside."""
         self.told: Counter[tuple[str, str]] = Counter()
         """How many of each kind."""
+        self.signs = 0
+        """How many messages have come: signs of life."""
         self.near: dict[int, int] = {}
         """By the identity of what came unasked: the number of the recorded request that had been sent last."""
         self.strays: list[Message] = []
@@ -57,6 +59,7 @@ class Hearing:
     def heard(self, came: Came) -> None:
         """A message has come."""
         message = came.message
+        self.signs += 1
         if message.method is not None and len(self.near) < MOST_KEPT and self.calls.all:
             self.near[id(message)] = self.calls.all[-1].outcome.n
         if message.kind in (RESPONSE, ERROR):

@@ -60,6 +60,7 @@ class HttpLink:
         self.was_streamable = True
         """False for what was recorded over HTTP+SSE, whose header fields say nothing of streams, sessions, versions."""
         self.is_over = False
+        self._has_left = False
         self._open: dict[IdKey, Sent] = {}
         self._opening: set[IdKey] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,6 +103,15 @@ class HttpLink:
             await asyncio.wait([task])
         return True
 
+    async def leave(self) -> None:
+        """End the session if there is one (DELETE), once."""
+        if self.session_id is None or self._has_left:
+            return
+        self._has_left = True
+        with suppress(aiohttp.ClientError, UnreachableError, TimeoutError, OSError):
+            async with asyncio.timeout(AT_ONCE), self.wire.ask("DELETE", self._session_headers()) as answer:
+                await answer.read(1 << 16)
+
     async def close(self) -> None:
         """End the session if there is one, and close all connections."""
         self.is_over = True
@@ -109,10 +119,8 @@ class HttpLink:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self.session_id is not None and self.ends_session:
-            with suppress(aiohttp.ClientError, UnreachableError, TimeoutError, OSError):
-                async with asyncio.timeout(AT_ONCE), self.wire.ask("DELETE", self._session_headers()) as answer:
-                    await answer.read(1 << 16)
+        if self.ends_session:
+            await self.leave()
         await self.wire.close()
 
     def headers(self, sent: Sent) -> Headers:

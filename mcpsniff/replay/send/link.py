@@ -123,6 +123,9 @@ class Link(Protocol):
     async def drop(self, sent: Sent) -> bool:
         """Take no more of the response to a text, if the transport has one for each; False if it has not."""
 
+    async def leave(self) -> None:
+        """End the session where the transport has a way to; more may be sent, and is likely to be refused."""
+
     async def close(self) -> None:
         """Leave as a client does, and leave nothing behind."""
 

@@ -131,6 +131,11 @@ class EitherLink:
         """See `Link.drop`."""
         return self.link is not None and await self.link.drop(sent)
 
+    async def leave(self) -> None:
+        """See `Link.leave`."""
+        if self.link is not None:
+            await self.link.leave()
+
     async def close(self) -> None:
         """See `Link.close`."""
         if self.link is not None:

@@ -18,6 +18,7 @@ ANSWER: Final = "answer"
 REPLY: Final = "reply"
 NOTICE: Final = "notice"
 DROP: Final = "drop"
+LEAVE: Final = "leave"
 
 ACTED_UPON: Final = frozenset(
     [
@@ -34,8 +35,8 @@ class Item(NamedTuple):
     """One thing to do, or to wait for."""
 
     kind: str
-    """SAY; DROP the response to a request, which cancels it; or to wait for: ANSWER to a request, NOTICE of the server,
-    REPLY of ours to what the server asked."""
+    """SAY; DROP the response to a request, which cancels it; LEAVE the session, if more was said after it; or to wait
+    for: ANSWER to a request, NOTICE of the server, REPLY of ours to what the server asked."""
     t: int
     """When it was, in microseconds of the capture."""
     messages: tuple[Message, ...]
@@ -54,7 +55,14 @@ def items_of(talk: Talk) -> list[Item]:
         if scene.is_refused and scene.answer is None and (web := scene.web) is not None and scene.cue is not None
     ]
     items += _dropped(talk)
+    items += _left(talk, max((item.t for item in items if item.kind == SAY), default=0))
     return sorted(items, key=lambda item: item.t)
+
+
+def _left(talk: Talk, last: int) -> list[Item]:
+    """The end of the session (DELETE) if the client said something after it."""
+    ends = [web.http.t_request for web in talk.webs if web.http.method == "DELETE"]
+    return [Item(LEAVE, min(ends), (), None)] if ends and min(ends) < last else []
 
 
 def _dropped(talk: Talk) -> Iterator[Item]:

@@ -75,6 +75,9 @@ class SseLink:
     async def listen(self) -> None:
         """Nothing: there is one stream for everything."""
 
+    async def leave(self) -> None:
+        """Nothing: the session ends with the link."""
+
     async def close(self) -> None:
         """Leave: close the stream, which ends the session."""
         self._is_closing = True

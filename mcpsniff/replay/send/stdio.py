@@ -155,6 +155,9 @@ class StdioLink:
         if not self._is_closing:
             self._ear.ended(f"ended with {how_it_ended(process.returncode)}")
 
+    async def leave(self) -> None:
+        """Nothing: the session ends with the link."""
+
     async def close(self) -> None:
         """Close its stdin and wait for its end; a server that stays is ended with its group."""
         process, self._is_closing = self._process, True

@@ -18,7 +18,7 @@ from mcpsniff.replay.send.hearing import PATIENCE, Hearing, kind_of
 from mcpsniff.replay.send.link import GoneError, Link, Sent, now_us, said
 from mcpsniff.replay.send.outcome import LEFT_OUT, UNSENT, Judge, Outcome, TalkOutcome
 from mcpsniff.replay.send.own import cancel, initialize, list_tools
-from mcpsniff.replay.send.plan import DROP, NOTICE, REPLY, SAY, Item, is_whole, items_of, lacks_handshake
+from mcpsniff.replay.send.plan import DROP, LEAVE, NOTICE, REPLY, SAY, Item, is_whole, items_of, lacks_handshake
 from mcpsniff.replay.send.texts import Freshener, Text, text_of
 from mcpsniff.replay.send.values import MissingValueError, Values
 from mcpsniff.replay.send.verdict import conclude
@@ -29,6 +29,10 @@ CANCEL_GAP: Final = 1.0
 """Seconds of the recorded gap that are kept between a request and its cancel, however fast all else goes."""
 FAREWELL: Final = 1.0
 """Seconds that a server that takes nothing more has to end, so that it can be told how."""
+MOST_SILENT: Final = 3
+"""Answers that fail to come in a row, without anything else that comes, after which less is waited for the others."""
+IMPATIENT: Final = 1.0
+"""Seconds that an answer has then."""
 INITIALIZED: Final = "notifications/initialized"
 
 
@@ -56,6 +60,10 @@ class Sender:
         self.talk = talk
         self.is_cut_short = False
         """True if the server had gone before everything was said."""
+        self.was_impatient = False
+        """True if a server that gave no sign of life was not given its whole time any more."""
+        self._silent, self._signs = 0, 0
+        """How many answers have failed to come in time in a row, and the signs of life before that."""
         self._is_modern = talk.is_modern
         self._tools = tools
         self._values = Values()
@@ -97,6 +105,10 @@ class Sender:
         if item.kind == SAY:
             await self._say(item)
             return
+        if item.kind == LEAVE:
+            await self._pause(item, None)
+            await self._link.leave()
+            return
         call = None if item.scene is None else self.calls.get(item.scene)
         if self.hearing.gone is not None or (call is None and item.scene is not None and item.scene.is_request):
             return  # nothing of it will come
@@ -117,13 +129,23 @@ class Sender:
     async def _settled(self, call: Call) -> None:
         """Wait for the answer to a request, or until its time has run out."""
         while call.is_open:
-            left = (call.alive_at - now_us()) / 1e6 + self.way.timeout
+            timeout = self._timeout()
+            left = (call.alive_at - now_us()) / 1e6 + timeout
             if left <= 0:
-                call.late = True
+                call.late, call.waited = True, timeout
                 call.settled.set()
+                self._silent = self._silent + 1 if self._signs == self.hearing.signs else 1
+                self._signs = self.hearing.signs
                 return
             with suppress(TimeoutError):
                 await asyncio.wait_for(call.settled.wait(), left)
+
+    def _timeout(self) -> float:
+        """Seconds for an answer: few for a server that gives no sign of life."""
+        if self._silent < MOST_SILENT or self._signs != self.hearing.signs or self.way.timeout <= IMPATIENT:
+            return self.way.timeout
+        self.was_impatient = True
+        return IMPATIENT
 
     def _patience(self, item: Item) -> float:
         return min((item.t - self._anchor[0]) / 1e6 + PATIENCE, self.way.timeout)
@@ -247,7 +269,7 @@ class Sender:
     async def _forbidden(self, call: Message) -> str | None:
         """Why a tool is not to be called; asks the live server for its tools if it has not told of them."""
         if self._tools.must_ask(call):
-            await list_tools(self._link, self.hearing, self._tools, call, self.way.timeout)
+            await list_tools(self._link, self.hearing, self._tools, call, self._timeout())
         return self._tools.why_not(call)
 
     def _call(self, text: Text, scene: Scene, sent: Sent) -> None:

@@ -31,6 +31,10 @@ def conclude(sender: "Sender") -> None:
     _strays(sender)
     _ending(sender)
     _wrong_place(sender)
+    if sender.was_impatient:
+        sender.outcome.notes.append(
+            "the server gave no sign of life while several answers were waited for: the others had 1 s each"
+        )
 
 
 def _wrong_place(sender: "Sender") -> None:
@@ -104,7 +108,7 @@ def _why_none(sender: "Sender", call: Call) -> str:
         return f"the server {call.refusal.why}"
     if call.late or sender.hearing.gone is None:
         late = " in time, but later" if call.answer is not None else ""
-        return f"no answer{late or f' within {sender.way.timeout:g} s'}"
+        return f"no answer{late or f' within {call.waited or sender.way.timeout:g} s'}"
     return f"the server {sender.hearing.gone}"
 
 
