@@ -152,5 +152,5 @@ def test_no_command_brings_a_removed_value_back(
         if command[0] != "diff":  # it shows both captures, and one is the source
             assert MAIL not in said.out + said.err, command
     assert MAIL.encode() not in again.read_bytes()
-    assert run(["replay", str(out), "--serve", "stdio"]) == 3
+    assert run(["replay", str(out), "--serve", "http"]) == 3
     assert "redacted" in capfd.readouterr().err
