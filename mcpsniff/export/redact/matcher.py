@@ -36,7 +36,7 @@ class Matcher:
             if around:
                 self._within[value] = around[-1]
             around.append(value)
-        self._starts = _any_of({value[:SHORTEST] for value in self._values})
+        self._starts = any_of({value[:SHORTEST] for value in self._values})
 
     def find(self, text: bytes, *, numbers: bool = True) -> Iterator[tuple[int, int, bytes]]:
         """Yield (start, stop, value) of what is found; places do not overlap. Digits alone only if ``numbers``."""
@@ -71,20 +71,20 @@ class Matcher:
         value: bytes | None = self._values[number - 1] if number else None
         while value is not None:
             if text.startswith(value, start) and not (
-                value.isdigit() and (not numbers or _is_within_number(text, start, value))
+                value.isdigit() and (not numbers or is_within_number(text, start, value))
             ):
                 return value
             value = self._within.get(value)
         return None
 
 
-def _is_within_number(text: bytes, start: int, value: bytes) -> bool:
+def is_within_number(text: bytes, start: int, value: bytes) -> bool:
     """Say whether there are more digits before or after."""
     stop = start + len(value)
     return (start > 0 and text[start - 1] in _DIGITS) or (stop < len(text) and text[stop] in _DIGITS)
 
 
-def _any_of(starts: set[bytes]) -> re.Pattern[bytes] | None:
+def any_of(starts: set[bytes]) -> re.Pattern[bytes] | None:
     """An expression for any of ``starts``; of many, for what begins as they do."""
     size = SHORTEST
     while len(starts) > MANY and size > 1:

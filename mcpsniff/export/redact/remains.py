@@ -1,6 +1,6 @@
 """The second pass: reads what was written, and looks for anything that is left of the values that were removed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import batched
 from typing import Final
 
@@ -10,6 +10,7 @@ from mcpsniff.export.redact.documents import Document
 from mcpsniff.export.redact.matcher import Matcher
 from mcpsniff.export.redact.needles import forms_of, is_telling
 from mcpsniff.export.redact.search import texts_in
+from mcpsniff.export.redact.sieve import Sieve
 from mcpsniff.export.redact.told import Told
 from mcpsniff.export.redact.views import Edit, Interest
 from mcpsniff.export.redact.walk import Walk
@@ -19,6 +20,8 @@ MOST: Final = 20
 BLOCK: Final = 256 << 10
 BATCH: Final = 20_000
 """Values of which all forms are kept at a time: some 6 KB each."""
+FEW: Final = 5_000
+"""Forms that are looked for by the rarest part of each, of which many have the same."""
 LONGEST: Final = 64 << 10
 """Bytes that a form may lie across two blocks with."""
 
@@ -75,9 +78,10 @@ class Remains:
 class _Forms:
     """Looks for some values in all ways to write them, in bytes as they are."""
 
-    def __init__(self, values: Iterable[bytes]) -> None:
+    def __init__(self, values: Sequence[bytes]) -> None:
         self._values = values
-        self._forms = Matcher(form for value in values for _, form in forms_of(value) if is_telling(form, value))
+        forms = [form for value in values for _, form in forms_of(value) if is_telling(form, value)]
+        self._forms = Sieve(forms) if len(forms) <= FEW else Matcher(forms)
         self._overlap = min(self._forms.longest, LONGEST)
         self._windows: dict[object, bytes] = {}
         self._offsets: dict[object, int] = {}
