@@ -33,8 +33,10 @@ def _run(words: "list[str]") -> int:
         return _stdio(words)
     if words[:1] == ["http"]:
         return _http(words)
-    from mcpsniff.cli.main import run
+    from mcpsniff.cli.interrupts import interrupted_at_once
 
+    with interrupted_at_once():
+        from mcpsniff.cli.main import run
     return run(words)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from mcpsniff import __version__
+from mcpsniff.cli.interrupts import INTERRUPTED, interrupted_at_once
 from mcpsniff.errors import McpsniffError, UsageError
 
 COMMANDS: Final = {
@@ -39,7 +40,6 @@ COMMANDS: Final = {
 
 COMPLETION: Final = "_MCPSNIFF_COMPLETE"
 """What a shell sets in the environment when it asks for completions."""
-INTERRUPTED: Final = 130
 _BUG: Final = 70
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -56,7 +56,8 @@ class LazyGroup(click.Group):
         """Load a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        with interrupted_at_once():
+            command: click.Command = import_module(COMMANDS[cmd_name][0]).command
         return command
 
     def resolve_command(

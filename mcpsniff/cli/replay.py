@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from mcpsniff.cli.complete import complete_capture
+from mcpsniff.cli.interrupts import interrupted_at_once
 from mcpsniff.cli.seconds import Seconds
 from mcpsniff.cli.target import TargetCommand, target_of
 from mcpsniff.errors import UsageError
@@ -96,10 +97,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["yes"] and not options["as_recorded"]:
         raise UsageError("--yes is for --as-recorded")
     if options["serve"]:
-        from mcpsniff.cli.replay_serve import serve
-
+        with interrupted_at_once():
+            from mcpsniff.cli.replay_serve import serve
         return serve(**options)
-    from mcpsniff.cli.replay_send import send
+    with interrupted_at_once():
+        from mcpsniff.cli.replay_send import send
 
     return send(target, **options)
 

@@ -5,12 +5,14 @@ import os
 import signal
 import sys
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any, Final
 
 from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture
 from mcpsniff.capture.records import MASK, OPEN, REDACT
+from mcpsniff.cli.interrupts import interrupted_at_once
 from mcpsniff.cli.output import note
 from mcpsniff.cli.reporting import check_report, reporting
 from mcpsniff.errors import CaptureError, McpsniffError, UsageError
@@ -21,6 +23,7 @@ from mcpsniff.replay.normalise import rules_of
 from mcpsniff.replay.normalise_paths import Pattern, Places
 from mcpsniff.replay.reading import read_script
 from mcpsniff.replay.script import Script, Talk
+from mcpsniff.replay.serve.ends import noted_ends
 from mcpsniff.replay.serve.report import report, report_lines
 from mcpsniff.replay.serve.stage import Stage
 from mcpsniff.replay.serve.stand_in import lacks_handshake
@@ -67,7 +70,8 @@ def serve(**options: Any) -> int:
     """
     with ExitStack() as stack:
         try:
-            stage = _prepare(options)
+            with interrupted_at_once():
+                stage = _prepare(options)
             stack.enter_context(reporting(options["report"], lambda: report(stage)))
         except McpsniffError as error:
             if options["serve"] == "stdio":
@@ -177,14 +181,15 @@ def _say_lacks(stage: Stage) -> None:
 
 
 def _serve_stdio(stage: Stage, options: dict[str, Any]) -> Close | None:
-    from mcpsniff.replay.serve.stdio import serve_stdio
+    with noted_ends() as asked_to_end:
+        from mcpsniff.replay.serve.stdio import serve_stdio
 
-    return asyncio.run(serve_stdio(stage, lambda: report_lines(stage), raw=options["raw"]))
+        return asyncio.run(
+            serve_stdio(stage, partial(report_lines, stage), raw=options["raw"], asked_to_end=asked_to_end)
+        )
 
 
 def _serve_http(stage: Stage, options: dict[str, Any]) -> Close | None:
-    from mcpsniff.replay.serve.ends import noted_ends
-
     with noted_ends() as asked_to_end:
         from mcpsniff.replay.serve.web.server import serve_http
 

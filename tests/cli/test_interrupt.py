@@ -79,6 +79,16 @@ def test_ctrl_c_while_starting_is_quiet(tmp_path: Path, name: str, how: str, tur
         assert (turn, done.returncode, done.stdout, done.stderr) == (turn, INTERRUPTED, b"", b"")
 
 
+@pytest.mark.parametrize("words", [["list"], ["replay", "x", "--serve", "stdio"]], ids=str)
+def test_ctrl_c_where_python_would_die_of_it_or_lose_it_is_quiet_too(tmp_path: Path, words: list[str]) -> None:
+    """In text that is run (as that of dataclasses), and where exceptions are ignored (as in callbacks of imports)."""
+    callback = "__import__('weakref').finalize(type('X', (), dict())(), interrupt)"
+    for where in ("exec('interrupt()')", callback):
+        how = WHILE_LOADING.replace("            interrupt()", f"            {where}")
+        done = interrupted(tmp_path, (how + RUN).format(turn=20, words=words))
+        assert (where, done.returncode, done.stdout, done.stderr) == (where, INTERRUPTED, b"", b"")
+
+
 def test_where_ctrl_c_is_ignored_relays_say_how_they_end(tmp_path: Path) -> None:
     """A script that starts a command with ``&`` has it ignored (POSIX, XCU 2.11)."""
     home = environment(HOME=str(tmp_path), MCPSNIFF_DIR=str(tmp_path / "captures"))

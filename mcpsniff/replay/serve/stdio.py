@@ -5,7 +5,6 @@ Standard output has nothing but what the recorded server wrote there. What it wr
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
@@ -17,6 +16,7 @@ from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.protocol.revisions import R_2025_03_26
 from mcpsniff.replay.script import PIPE, Line, is_answering
+from mcpsniff.replay.serve.ends import ENDS
 from mcpsniff.replay.serve.performance import Outgoing, Performance, Port, joined
 from mcpsniff.replay.serve.pipes import Sink, read_lines
 from mcpsniff.replay.serve.stage import Stage
@@ -27,17 +27,22 @@ STDIN, STDOUT, STDERR = range(3)
 LAST_WORDS: Final = 1.0
 """Seconds in which what is still to be written must be read, once it is over."""
 
-ENDS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-
-async def serve_stdio(stage: Stage, tell: Callable[[], list[str]], *, raw: bool = False) -> Close | None:
+async def serve_stdio(
+    stage: Stage,
+    tell: Callable[[], list[str]],
+    *,
+    raw: bool = False,
+    asked_to_end: Callable[[], bool] = lambda: False,
+) -> Close | None:
     """Serve the client until it leaves, or the recorded server did.
 
-    ``raw`` writes lines in the pieces in which they were read (the script was read with them). At the end the lines of
+    ``raw`` writes lines in the pieces in which they were read (the script was read with them). ``asked_to_end`` says
+    whether a signal came before this was called (`ends`). At the end the lines of
     ``tell`` go to stderr. Returns the recorded end of the server's process, if that is why it ended. Raises
     McpsniffError if standard output cannot be written, for another reason than that nobody reads it.
     """
-    return await _Shell(stage, raw=raw).run(tell)
+    return await _Shell(stage, raw=raw).run(tell, asked_to_end)
 
 
 class _Shell:
@@ -55,12 +60,14 @@ class _Shell:
         self._port = _Pipes(self._out, self._err, self._ended, stage if raw else None)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, tell: Callable[[], list[str]]) -> Close | None:
+    async def run(self, tell: Callable[[], list[str]], asked_to_end: Callable[[], bool]) -> Close | None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
         self._stage.on_bug = self._finish
         for number in ENDS:
             loop.add_signal_handler(number, self._finish)
+        if asked_to_end():
+            self._finish()
         prologue = self._session.prologue(self._port)
         read_lines(STDIN, self._line, self._end_of_input, self._out.has_room)
         await self._over

@@ -1,0 +1,38 @@
+"""Ctrl-C while nothing has begun: end at once.
+
+While modules are loaded Python may lose a KeyboardInterrupt (in a callback of the import lock), take one that was
+caught for one that was not (in what ``exec`` makes of a dataclass, so that the process dies by the signal), or crash.
+So there is none.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+INTERRUPTED: Final = 130
+
+
+@contextmanager
+def interrupted_at_once() -> Iterator[None]:
+    """Until it is left, Ctrl-C ends the process with INTERRUPTED, and nothing is cleaned up: nothing may need it.
+
+    Where SIGINT is ignored, or somebody else's affair, that stays so.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    try:
+        signal.signal(signal.SIGINT, _end)
+    except ValueError:  # not in the main thread, where signals are not ours to handle
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(_number: int, _frame: object) -> None:
+    os._exit(INTERRUPTED)
