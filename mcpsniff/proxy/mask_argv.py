@@ -1,7 +1,7 @@
 """Keeps secrets out of the recorded command line; of a wrapped server nothing else is masked.
 
- A name precedes its secret
-(``--token X``, ``API_KEY=X``, ``Authorization: X``), so one scan from left to right finds both.
+A name precedes its secret (``--token X``, ``API_KEY=X``, ``Authorization: X``), so one scan from left to right finds
+both.
 """
 
 import re
@@ -14,7 +14,10 @@ MASK: Final = "***"
 
 _NAMED = re.compile(r"""(?<![\w.-])([\w.-]{1,100})(["']?\s*[=:]\s*|\s+)(?=\S)""")
 _SCHEME = re.compile(r"(?:(?:Bearer|Basic|Digest|Token)\s+)?", re.IGNORECASE)
-_VALUE = re.compile(r""""[^"]*"|'[^']*'|[^\s"'&#;,}]+""")
+_VALUE = re.compile(
+    r"""(?:"[^"]*"|'[^']*')(?=[\s&#;,})\]:]|\Z)|(?:[^\s"'&#;,}]|"[^"]*+"|'[^']*+'|["'](?=[^\s"'&#;,})\]:]))+"""
+)
+"""Quoted as a whole, or a word in which quoted pieces and single quotes may stand, as shells and secrets have them."""
 _USERINFO = re.compile(r"(?<=://)[^/?#\s@]+(?=@)")
 _WELL_KNOWN = re.compile(
     r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abposr]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
