@@ -4,7 +4,7 @@ Whatever was captured is made visible before it is in a line, and long values ar
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mcpsniff.protocol.reading import Unread
@@ -25,6 +25,9 @@ LONGEST: Final = 2_000
 BEFORE: Final = 30
 """Characters that are shown before the place where two long texts differ."""
 
+LONGEST_NAME: Final = 60
+"""Characters of the name of an element."""
+_NAMES: Final = ("name", "uri", "uriTemplate", "taskId", "id")
 MARKS: Final = {ADDED: "+", MISSING: "-", CHANGED: "~", TYPE: "~", ORDER: "~", UNREAD: "?"}
 _ROLES: Final = {ADDED: NEW, MISSING: OLD}
 _IN_WORDS: Final = {ORDER: "the same elements in another order", UNREAD: "nested too deep, or not whole: not compared"}
@@ -53,6 +56,7 @@ def _difference(difference: Difference, width: int, indent: int) -> Iterator[Lin
         return
     if kind in _ROLES:
         value = difference.live if kind == ADDED else difference.recorded
+        head += _name(difference, value)
         yield [start, (role, head), ("plain", ": " + brief(value, max(width - cells(head) - 2, 30)))]
         return
     old, new = both(difference, width - 4)
@@ -64,6 +68,14 @@ def _difference(difference: Difference, width: int, indent: int) -> Iterator[Lin
     yield [start, (role, head)]
     yield [start, (OLD, f"  - {old}")]
     yield [start, (NEW, f"  + {new}")]
+
+
+def _name(difference: Difference, value: Any) -> str:
+    """What an element of a list is called, which its index does not say."""
+    if not (difference.path and isinstance(difference.path[-1], int) and isinstance(value, Mapping)):
+        return ""
+    found = next((value[name] for name in _NAMES if isinstance(value.get(name), str)), None)
+    return "" if found is None else f" ({brief(found, LONGEST_NAME)})"
 
 
 def both(difference: Difference, limit: int) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.replay.compare import compare
+from mcpsniff.replay.compare_text import difference_lines
 from mcpsniff.replay.normalise import Rules, path_text, rules_of
 
 STRICT = Rules()
@@ -60,3 +61,10 @@ def test_nesting_does_not_hurt() -> None:
         one, other = [one], [other]
     found = compare(one, other, STRICT)
     assert [(len(difference.path), difference.kind) for difference in found] == [(20_000, "changed")]
+
+
+def test_an_element_that_only_one_list_has_is_shown_with_its_name() -> None:
+    tool = {"description": "d" * 200, "name": "convert_time"}
+    shown = ["".join(text for _, text in line) for line in difference_lines(compare([1, tool], [1]), 100)]
+    assert shown == [shown[0]]
+    assert shown[0].startswith('- [1] ("convert_time"): {"description": "ddd')

@@ -517,3 +517,46 @@ def test_a_path_at_which_nothing_is_is_told() -> None:
 
     outcome, _ = send(LISTS, react, transport="http")
     assert any("the URL's path is probably not that of the server" in note for note in outcome.notes)
+
+
+def test_an_id_of_another_type_is_told_once_and_nobody_waits() -> None:
+    def react(server: Server, message: Message) -> None:
+        if message.method == "ping":
+            server.say({"jsonrpc": "2.0", "id": str(message.id), "result": {}})
+        else:
+            as_recorded(script_of(TOLD))(server, message)
+
+    dialogue = '@open 2025-11-25\nC> {"jsonrpc":"2.0","id":1,"method":"ping"}\nS> {"jsonrpc":"2.0","id":1,"result":{}}'
+    outcome, _ = send(dialogue, react)
+    assert of(outcome, "ping").said == [
+        'the answer has the id "1", which is of another type than 1, that of the request'
+    ]
+    assert outcome.said == []
+
+
+def listed(number: int, names: str, cursor: str | None, following: str | None) -> str:
+    asked = {
+        "jsonrpc": "2.0",
+        "id": number,
+        "method": "tools/list",
+        **({"params": {"cursor": cursor}} if cursor else {}),
+    }
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    result = {"tools": tools, **({"nextCursor": following} if following else {})}
+    return f"C> {json.dumps(asked)}\nS> {json.dumps({'jsonrpc': '2.0', 'id': number, 'result': result})}\n"
+
+
+@pytest.mark.parametrize(
+    ("pages", "found"),
+    [
+        (("abc", "d"), [SAME, SAME, SAME]),
+        (("abcd", None), [SAME, SAME, UNCOMPARED]),
+        (("abx", "d"), [SAME, DIFFERS, DIFFERS]),
+    ],
+)
+def test_what_has_moved_to_another_page_is_no_difference(pages: tuple[str, str | None], found: list[str]) -> None:
+    recorded = "@open 2025-11-25\n" + listed(1, "ab", None, "two") + listed(2, "cd", "two", None)
+    first, second = pages
+    live = listed(1, first, None, "zwei" if second else None) + (listed(2, second, "zwei", None) if second else "")
+    outcome, _ = send(recorded, as_recorded(script_of("@open 2025-11-25\n" + live)))
+    assert states(outcome) == found

@@ -63,15 +63,25 @@ class Calls:
         return key is not None and any(call.is_open for call in self._by_key.get(key, ()))
 
     def of_answer(self, came: Came) -> Call | None:
-        """The call that a message answers: by its id, and by the response it came in where that names no other."""
+        """The call that a message answers: by its id, and by the response it came in where that names no other.
+
+        Also by an id that is the same but for its type, ``"1"`` for ``1``, which is an error of the server's.
+        """
         candidates = [] if came.message.key is None else self._by_key.get(came.message.key, [])
         waiting = [call for call in candidates if call.answer is None]
         if waiting:
             return next((call for call in waiting if call.sent is came.sent), waiting[0])
+        if came.message.key is not None and (twin := self._twin(came.message)) is not None:
+            return twin
         if came.sent is None or came.message.key in {call.key for call in self.all if call.sent is came.sent}:
             return None
         inside = [call for call in self.all if call.sent is came.sent and call.is_open]
         return inside[0] if len(inside) == 1 and (came.status or 0) >= 400 else None
+
+    def _twin(self, message: Message) -> Call | None:
+        spelt = (message.id or "").strip('"')
+        waiting = (call for call in self.all if call.is_open and call.answer is None)
+        return next((call for call in waiting if call.key != message.key and call.id.strip('"') == spelt), None)
 
     def of_progress(self, message: Message) -> Call | None:
         """The call whose progress a notification tells."""

@@ -8,6 +8,7 @@ from mcpsniff.protocol.message import NOTIFICATION, Message
 from mcpsniff.replay.script import PIPE, Scene, is_answer, is_progress
 from mcpsniff.replay.send.calls import Call
 from mcpsniff.replay.send.outcome import NO_ANSWER, SAME, UNCOMPARED, UNSENT, Outcome, TalkOutcome
+from mcpsniff.replay.send.pages import regroup
 from mcpsniff.replay.send.unasked import CHANGED, MISSING, NEW, Unasked, alike, compared, sentences
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def conclude(sender: "Sender") -> None:
             _judge(sender, call, outcome)
         elif outcome.state == UNCOMPARED and not outcome.why:
             outcome.state, outcome.why = UNSENT, _why_unsent(sender)
+    regroup(sender)
     _questions(sender)
     _told(sender)
     _strays(sender)
@@ -80,6 +82,10 @@ def _answered(sender: "Sender", call: Call, outcome: Outcome, recorded: Message 
     assert call.answer is not None
     scene = outcome.scene
     _status_of(sender, scene, outcome, call.answer.status)
+    live, cue = call.answer.message, scene.cue
+    was_twin = recorded is not None and cue is not None and recorded.key is not None and recorded.key != cue.key
+    if live.key is not None and live.key != call.key and not was_twin:
+        outcome.differ(f"the answer has the id {live.id}, which is of another type than {call.id}, that of the request")
     if recorded is not None:
         sender.judge.answer(outcome, recorded, call.answer.message)
     elif scene.is_cut:
