@@ -485,4 +485,4 @@ class Live:
                 rest += block
         while block := os.read(self._err, 65536):
             err += block
-        return Ran(status, rest.decode(), err.decode())
+        return Ran(status, rest.decode(errors="replace"), err.decode())
