@@ -155,3 +155,16 @@ def test_a_call_that_is_no_clean_request_is_told_in_a_row_of_its_own(how: str) -
     rows = [one for one in outcome.outcomes if one.state == LEFT_OUT]
     assert len(rows) == 1, outcome
     assert rows[0].title
+
+
+def test_what_belonged_to_a_call_that_is_left_out_is_not_missed() -> None:
+    talk = """
+@open 2025-11-25
+C> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}
+S> a line that is no message
+S> {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"x"}}
+S> {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+"""
+    outcome, _ = send(talk, server({}), allow_writes=False)
+    assert outcome.outcomes[-1].state == LEFT_OUT
+    assert outcome.said == []

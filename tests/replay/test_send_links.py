@@ -274,7 +274,9 @@ class OldServer:
             said_now = await self._queue.get()
             if said_now["id"] == "end":
                 return stream
-            await stream.write(f"event: message\n{data(said_now)}\n\n".encode())
+            await stream.write(
+                f"id: 7\ndata:\n\nevent: message\n{data(said_now)}\n\n".encode()
+            )  # first a priming event
 
 
 @pytest.mark.parametrize("status", [400, 404, 405])

@@ -40,6 +40,7 @@ SPELT = {
     "base64 in lines": json.dumps(base64.encodebytes(f"{'x' * 44}{SECRET}".encode()).decode()),
     "escapes": "".join(f"\\u{ord(letter):04x}" for letter in SECRET),
     "backwards": SECRET[::-1],
+    "upper case": SECRET.upper(),
 }
 
 GIVEN = {
@@ -73,7 +74,7 @@ def test_a_value_is_found_however_it_is_spelt(spelling: str) -> None:
     hidden, ((start, length, mark),) = hider().hide(text)
     assert len(hidden) == len(text)
     assert set(hidden[start : start + length]) <= set(b"*")
-    for left in (b"value", b"s3cr", b"eulav", b"76616c", b"%76"):
+    for left in (b"value", b"s3cr", b"S3CR", b"eulav", b"76616c", b"%76"):
         assert left not in hidden
     assert len(mark) == 16
 

@@ -87,6 +87,7 @@ def spellings_of(value: str) -> dict[bytes, bytes]:
     texts |= {json.dumps(text)[1:-1] for text in texts}
     texts |= {quote(raw, safe=""), quote(raw), quote_plus(raw)}
     forms = {text.encode(errors="surrogatepass") for text in (*texts, value[::-1])}
+    forms |= {text.encode(errors="surrogatepass") for text in (value.upper(), value.lower())}
     found = {form: re.escape(form) for form in forms}
     pairs = [b"%02x" % byte for byte in raw]
     found[b"".join(pairs)] = b"(?i:" + _BETWEEN.join(pairs) + b")"
