@@ -125,6 +125,7 @@ def test_a_pattern_that_runs_for_ever_is_cut_and_its_text_removed(tmp_path: Path
         ("eyJhbGciOiJI.eyJzdWIiOiIx.c2ln-natu", "redacted-token-1"),
         ("get https://bob:pw1@h.test/x", "get https://redacted-user-and-password-1@h.test/x"),
         ("a@b.co; pkg@1.2.3 x@y.example.org", f"{MAIL % 1}; pkg@1.2.3 {MAIL % 2}"),
+        ("see `/home/bob` (/home/eve) [/home/al]|", f"see `/home/{HOME % 1}` (/home/{HOME % 2}) [/home/{HOME % 3}]|"),
         ("/home/bob/x /Users/eve C:\\Users\\al\\y /home/bob",
          f"/home/{HOME % 1}/x /Users/{HOME % 2} C:\\Users\\{HOME % 3}\\y /home/{HOME % 1}"),
         ("password=hunter2zz token: invalid", "password=redacted-password-1 token: invalid"),

@@ -84,7 +84,7 @@ EMAILS: Final = (
         b"@",
     ),
 )
-_NAME: Final = rb"[^\\/\s\"':;,<>()*?&%#]"
+_NAME: Final = rb"[^\\/\s\"'`:;,<>()\[\]{}|*?&%#]"
 HOMES: Final = (
     _form(
         HOME,
