@@ -10,7 +10,7 @@ from mcpsniff.export.redact.matcher import Matcher
 from mcpsniff.export.redact.needles import needles_of
 from mcpsniff.export.redact.search import edits_in
 from mcpsniff.export.redact.views import Interest
-from mcpsniff.replay.send.given import secrets_of, spellings_of
+from mcpsniff.replay.send.given import SHORTEST, secrets_of, spellings_of
 
 ROUNDS: Final = 4
 """How often a text is searched for what the round before has left."""
@@ -34,9 +34,14 @@ class Hider:
         """``given`` are names and values; ``salt`` returns the secret of the store, for fingerprints."""
         spelt = {value: spellings_of(value) for value in secrets_of(given)}
         by_form = {form: (value, pattern) for value, forms in spelt.items() for form, pattern in forms.items()}
-        longest_first = sorted(by_form, key=lambda form: (len(form), form), reverse=True)
-        self._values = [by_form[form][0] for form in longest_first]
-        self._pattern = re.compile(b"|".join(b"(%b)" % by_form[form][1] for form in longest_first)) if spelt else None
+        self._value_of = {form: value for form, (value, _) in by_form.items()}
+        self._exact = Matcher(form for form in by_form if len(form) >= SHORTEST and not form.isdigit())
+        self._numbers = [(re.compile(re.escape(form)), by_form[form][0]) for form in by_form if form.isdigit()]
+        spread = {form: found for form, found in by_form.items() if found[1] != re.escape(form)}
+        self._squeezed = Matcher(form for form in spread if not form.isdigit())
+        self._spread = [(re.compile(pattern), value) for value, pattern in spread.values()]
+        self._has_spread_number = any(form.isdigit() for form in spread)
+        self._is_idle = not spelt
         values = [value.encode(errors="surrogatepass") for value in spelt]
         self._matcher = Matcher(values)
         self._left = Matcher(needles_of(values))
@@ -47,7 +52,7 @@ class Hider:
 
     def hide(self, data: bytes) -> tuple[bytes, list[Hidden]]:
         """The bytes without the values, as many as before, and where something was hidden."""
-        if self._pattern is None or not data:
+        if self._is_idle or not data:
             return data, []
         places: list[Hidden] = []
         for _ in range(ROUNDS):
@@ -61,13 +66,13 @@ class Hider:
 
     def hide_text(self, text: str) -> str:
         """The same for a text."""
-        if self._pattern is None:
+        if self._is_idle:
             return text
         return self.hide(text.encode(errors="surrogatepass"))[0].decode(errors="replace")
 
     def hide_all(self, value: Any) -> Any:
         """The same for every text in plain JSON, names of members included, however deep it is."""
-        if self._pattern is None:
+        if self._is_idle:
             return value
         root: list[Any] = [value]
         stack: list[tuple[Any, Any]] = [(root, 0)]
@@ -87,14 +92,28 @@ class Hider:
         return root[0]
 
     def _found(self, data: bytes) -> list[Hidden]:
-        assert self._pattern is not None
         found = [
-            Hidden(one.start(), len(one[0]), self._mark(self._values[(one.lastindex or 1) - 1]))
-            for one in self._pattern.finditer(data)
+            Hidden(start, stop - start, self._mark(self._value_of[form]))
+            for start, stop, form in self._exact.find(data)
         ]
+        slowly = self._numbers + (self._spread if self._may_be_spread(data) else [])
+        for pattern, value in slowly:
+            found += [Hidden(one.start(), len(one[0]), self._mark(value)) for one in pattern.finditer(data)]
         edits = edits_in(data, self._matcher, self._interest, lambda value: (b"*" * len(value), self._mark_of(value)))
         found += [Hidden(edit.start, edit.stop - edit.start, edit.what.partition(",")[0]) for edit in edits]
         return _joined([one for one in found if one.length])
+
+    def _may_be_spread(self, data: bytes) -> bool:
+        """Say whether a value may be there in pairs of digits, or in base64 on several lines."""
+        if self._has_spread_number:
+            return True
+        while b"\\\\" in data:
+            data = data.replace(b"\\\\", b"\\")
+        for escape in (b"\\n", b"\\r", b"\\x"):
+            data = data.replace(escape, b"")
+        data = data.translate(None, b" \t\r\n")
+        digits = data.replace(b"%25", b"").replace(b"0x", b"").translate(None, b":,._%-").lower()
+        return self._squeezed.has(data) or self._squeezed.has(digits)
 
     def _mark(self, value: str) -> str:
         return self._mark_of(value.encode(errors="surrogatepass"))
