@@ -195,7 +195,7 @@ class Aligner:
         rows, columns = range(start, len(one) - end), range(start, len(other) - end)
         if not rows or not columns or len(rows) == len(columns) == 1:
             return Aligned(_side_by_side(rows, columns))
-        if not self._goes_first(one, other, start):
+        if not self._goes_first(one, other, start, place):
             pairs, is_permuted = self._align(other, one, columns, rows, place)
             return Aligned([(i, j) for j, i in pairs], is_permuted)
         return self._align(one, other, rows, columns, place)
@@ -219,11 +219,17 @@ class Aligner:
             at, at_too = start + i + 1, start + j + 1
         return Aligned(pairs, is_permuted)
 
-    def _goes_first(self, one: list[Any], other: list[Any], start: int) -> bool:
+    def _goes_first(self, one: list[Any], other: list[Any], start: int, place: Place) -> bool:
         """Which of two lists is taken as the first: the same one whichever way they are compared."""
         if len(one) != len(other):
             return len(one) < len(other)
-        for index in range(start, min(start + LOOKED_AT, len(one))):
+        looked_at = range(start, min(start + LOOKED_AT, len(one)))
+        for index in looked_at:  # forms are there for any value, and do not depend on what was written out before
+            below = place.below(index)
+            form, form_too = self._forms(one[index], below), self._forms(other[index], below)
+            if form != form_too:
+                return form < form_too
+        for index in looked_at:
             text, text_too = self._same.text(one[index]) or b"", self._same.text(other[index]) or b""
             if text != text_too:
                 return text < text_too

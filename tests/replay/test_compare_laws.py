@@ -5,7 +5,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpsniff.protocol.reading import JsonReader
@@ -72,6 +72,7 @@ def swapped(one: Difference) -> tuple[str, str, str]:
 
 
 @given(VALUES, VALUES)
+@example([None, [], {"": 0}], [Decimal(10) ** 5000, {"": 0}, None])
 def test_what_is_added_one_way_is_missing_the_other_way(one: Any, other: Any) -> None:
     there = Counter(swapped(each) for each in compare(one, other, STRICT))
     back = Counter((each.kind, path_text(each.path), path_text(each.live_path)) for each in compare(other, one, STRICT))
