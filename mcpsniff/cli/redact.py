@@ -122,6 +122,8 @@ def _chosen(what: str | None, directory: str | None) -> Capture:
 
 def _refuse(capture: Capture, path: str) -> None:
     """Refuse to overwrite the capture, to write to what is no file, and to redact what still grows."""
+    if not path:
+        raise UsageError("--output wants the name of a file")
     for part in capture.parts:
         with suppress(OSError, ValueError):
             if os.path.samefile(part.path, path):

@@ -22,6 +22,7 @@ from mcpsniff.replay.match import Matcher, Rules
 from mcpsniff.replay.normalise import rules_of
 from mcpsniff.replay.normalise_paths import Pattern, Places
 from mcpsniff.replay.reading import read_script
+from mcpsniff.replay.resend.removed import tells_removal
 from mcpsniff.replay.script import Script, Talk
 from mcpsniff.replay.serve.ends import noted_ends
 from mcpsniff.replay.serve.report import report, report_lines
@@ -142,7 +143,7 @@ def _removed(capture: Capture) -> tuple[bool, int]:
 
     What it masked of the client's (credentials, mostly) is nothing that a server says.
     """
-    is_redacted, masked = capture.header.redacted is not None, 0
+    is_redacted, masked = tells_removal(capture.header), 0
     of_server = {
         int(number) for number, fields in (capture.header.channels or {}).items() if fields.get("dir") == "s2c"
     }

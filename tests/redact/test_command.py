@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mcpsniff.capture.reader import open_capture
 from mcpsniff.cli.main import run
+from mcpsniff.replay.resend.removed import is_redacted
 from mcpsniff.transcript.safe import visible
 from tests.capture.capture_files import save
 from tests.redact.planted import REQUEST, RESULT, events, pipes
@@ -125,6 +127,15 @@ def test_a_capture_that_is_being_recorded_is_refused(
         status = run(["redact", str(source), "-o", str(tmp_path / "x")])
     assert status == 3
     assert "is still being recorded: redact it when the session has ended" in capsys.readouterr().err
+
+
+def test_a_capture_in_which_nothing_was_found_is_not_called_redacted(tmp_path: Path) -> None:
+    source = save(tmp_path, "a.mcpcap", pipes((0, (REQUEST % (1, "x")).encode() + b"\n")), transport="stdio")
+    out = tmp_path / "out.mcpcap"
+    assert run(["redact", str(source), "-o", str(out)]) == 0
+    assert open_capture(str(out)).header.redacted is not None
+    assert not is_redacted(open_capture(str(out)))
+    assert run(["redact", str(source), "-o", ""]) == 2
 
 
 def test_no_command_brings_a_removed_value_back(

@@ -5,6 +5,9 @@ import json
 
 import pytest
 
+from mcpsniff.protocol.reading import JsonReader
+from mcpsniff.replay.serve.heard import live_messages
+from mcpsniff.replay.serve.made_up import invalid_answer
 from tests.replay.staging import Client, answer, call, message_of, note, on_stage, request, script_of, told
 
 OPEN = "@open 2025-11-25\n"
@@ -321,7 +324,7 @@ def test_pieces_are_due_at_their_own_moments_if_a_shell_sends_them_apart(timing:
     script = script_of(PIECEMEAL, with_bytes=True)
 
     async def act(client: Client) -> None:
-        client.stage.in_pieces = True
+        client.stage.in_pieces = frozenset({"line"})
         client.hear(call(5))
         await asyncio.sleep(9)
         (out,) = client.out
@@ -333,6 +336,29 @@ def test_pieces_are_due_at_their_own_moments_if_a_shell_sends_them_apart(timing:
         assert client.times == pytest.approx([factor * 0.1], abs=0.002)
 
     on_stage(script, act, timing=timing)
+
+
+def test_a_line_is_due_when_it_was_whole_where_its_pieces_are_not_sent_apart() -> None:
+    """A stdio capture over HTTP: what is sent apart there are the pieces of events and bodies."""
+
+    async def act(client: Client) -> None:
+        client.stage.in_pieces = frozenset({"sse", "body"})
+        client.hear(call(5))
+        await asyncio.sleep(9)
+        assert client.times == pytest.approx([0.5], abs=0.002)
+        assert client.out[0].due is None
+
+    on_stage(script_of(PIECEMEAL, with_bytes=True), act, timing="original")
+
+
+@pytest.mark.parametrize("token", ["NaN", "-Infinity"])
+def test_a_request_with_an_id_that_is_no_json_is_no_request(token: str) -> None:
+    line = b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"x"}}' % token.encode()
+    (message,) = live_messages(line, JsonReader())
+    assert (message.kind, message.id) == ("invalid", None)
+    assert json.loads(invalid_answer(message))["error"]["code"] == -32700
+    (kept,) = live_messages(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":NaN}}', JsonReader())
+    assert (kept.kind, kept.id) == ("request", "1")
 
 
 def test_silence_stays_silence_and_what_the_capture_lacks_is_said() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mcpsniff.capture.reader import Capture
-from mcpsniff.capture.records import REDACT
+from mcpsniff.capture.records import REDACT, Header
 from mcpsniff.protocol.message import Message
 
 _NAME: Final = re.compile(r"redacted-[a-z0-9-]*[0-9a-f](?:@example\.invalid)?(?![\w-])")
@@ -14,7 +14,12 @@ CLIENT: Final = "c2s"
 
 def is_redacted(capture: Capture) -> bool:
     """True if something was removed from the capture, which is read for that unless its header says so."""
-    return capture.header.redacted is not None or any(record.kind == REDACT for record in capture.records())
+    return tells_removal(capture.header) or any(record.kind == REDACT for record in capture.records())
+
+
+def tells_removal(header: Header) -> bool:
+    """True if the header of a capture says that values were removed: redacting one without any removes none."""
+    return header.redacted is not None and header.redacted.get("places") != 0
 
 
 def removed_from(capture: Capture, messages: Iterable[Message]) -> list[str]:

@@ -184,8 +184,11 @@ class Performance:
 
     def _lead(self, line: Line) -> float:
         """How long before its end, in seconds, the first piece of a line is due."""
-        stage = self.session.stage
-        return min(stage.tempo.seconds(line.lasted_us), self._due) if stage.in_pieces else 0.0
+        return min(self.session.stage.tempo.seconds(line.lasted_us), self._due) if self._has_pieces(line) else 0.0
+
+    def _has_pieces(self, line: Line) -> bool:
+        """True if the line goes out in the pieces in which it was read."""
+        return line.frame is not None and line.frame.framing in self.session.stage.in_pieces
 
     async def _deliver(self, line: Line) -> None:
         if line.end is not None or line.close is not None:
@@ -235,7 +238,7 @@ class Performance:
     async def say(self, data: bytes, line: Line | None, *, is_answer: bool = False, is_batch: bool = False) -> None:
         """Pass something on to the client. Raises ConnectionError when it has gone."""
         self.is_answered = self.is_answered or is_answer
-        due = self._base + self._due if self._due and self.session.stage.in_pieces and line is not None else None
+        due = self._base + self._due if self._due and line is not None and self._has_pieces(line) else None
         await self.port.send(Outgoing(data, line, self.scene, is_answer, self.live, due, is_batch))
 
     async def _settle(self) -> None:

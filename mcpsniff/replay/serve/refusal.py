@@ -6,12 +6,11 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from mcpsniff.protocol.jsonrpc import classify
 from mcpsniff.protocol.message import REQUEST
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.replay.serve import made_up
+from mcpsniff.replay.serve.heard import live_messages
 from mcpsniff.replay.serve.pipes import CHUNK, Lines, write_all
-from mcpsniff.wire.frames import Frame
 
 WAIT: Final = 5.0
 """Seconds that a client has to ask for something."""
@@ -39,7 +38,7 @@ def _first_id(stdin: int) -> str | None:
         except BlockingIOError:
             continue
         for line in lines.feed(data) if data else lines.rest():
-            for message in classify(Frame(0, "c2s", "line", (), 0, 0, line, len(line)), reader):
+            for message in live_messages(line, reader):
                 if message.kind == REQUEST and message.id is not None:
                     return message.id
         if not data:

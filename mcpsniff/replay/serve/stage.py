@@ -63,9 +63,9 @@ class Stage:
         """Which scenes are preferred. Without HTTP the attempts that HTTP refused are passed over."""
         self.bug: BaseException | None = None
         """What went wrong in a performance and is our fault: whoever runs the stage is to raise it at the end."""
-        self.in_pieces = False
-        """Set by a shell that sends what was read in pieces in these pieces: then a line is given to it when its first
-        piece is due, and `Outgoing.due` says when its last one is."""
+        self.in_pieces: frozenset[str] = frozenset()
+        """Set by a shell to the framings (`Frame.framing`) of what it sends in the pieces in which that was read: then
+        such a line is given to it when its first piece is due, and `Outgoing.due` says when its last one is."""
         self.on_bug: Callable[[], None] | None = None
         """Called when that happens."""
         self._templates: dict[Line, Template] = {}

@@ -11,17 +11,17 @@ from typing import Any, Final
 
 from mcpsniff.errors import McpsniffError
 from mcpsniff.protocol.events import Close
-from mcpsniff.protocol.jsonrpc import classify
-from mcpsniff.protocol.message import BATCH, Message
+from mcpsniff.protocol.message import BATCH
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.protocol.revisions import R_2025_03_26
 from mcpsniff.replay.script import PIPE, Line, is_answering
 from mcpsniff.replay.serve.ends import ENDS
+from mcpsniff.replay.serve.heard import live_messages
 from mcpsniff.replay.serve.performance import Outgoing, Performance, Port, joined
 from mcpsniff.replay.serve.pipes import Sink, read_lines
 from mcpsniff.replay.serve.stage import Stage
 from mcpsniff.transcript.safe import visible
-from mcpsniff.wire.frames import UNTERMINATED, Frame
+from mcpsniff.wire.frames import UNTERMINATED
 
 STDIN, STDOUT, STDERR = range(3)
 LAST_WORDS: Final = 1.0
@@ -56,7 +56,7 @@ class _Shell:
         self._close: Close | None = None
         self._out = Sink(STDOUT, self._finish)
         self._err = Sink(STDERR, lambda: None)
-        stage.in_pieces = raw
+        stage.in_pieces = frozenset({"line"}) if raw else frozenset()
         self._port = _Pipes(self._out, self._err, self._ended, stage if raw else None)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -146,11 +146,6 @@ class _Shell:
     def _revision(self) -> str | None:
         talk = self._session.walk.talk or next(iter(self._stage.matcher.talks), None)
         return None if talk is None else talk.revision
-
-
-def live_messages(line: bytes, reader: JsonReader) -> list[Message]:
-    """What a client says in a line, or in a body: one message, or a batch followed by its elements."""
-    return classify(Frame(0, "c2s", "line", (), 0, 0, line, len(line)), reader)
 
 
 class _Pipes:

@@ -40,7 +40,8 @@ class House:
     def __init__(self, stage: Stage, *, over_sse: bool, raw: bool) -> None:
         """``over_sse``: HTTP+SSE is served; ``raw``: recorded bytes are sent as they were (they are in the script)."""
         self.stage = stage
-        stage.in_pieces = raw
+        sent_as_read = {"sse"} if over_sse else {"sse", "body"}
+        stage.in_pieces = frozenset(sent_as_read) if raw else frozenset()
         self.over_sse = over_sse
         servers = {talk.server for talk in stage.matcher.talks if talk.server}
         others = set(stage.script.servers) - servers

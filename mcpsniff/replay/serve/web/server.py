@@ -16,12 +16,12 @@ from aiohttp import web as aio
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.errors import UsageError
-from mcpsniff.protocol.jsonrpc import classify
 from mcpsniff.protocol.message import BATCH, INVALID, Message
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.address import authority, is_loopback, parse_listen
 from mcpsniff.proxy.say import say
 from mcpsniff.replay.serve.ends import ENDS
+from mcpsniff.replay.serve.heard import live_messages
 from mcpsniff.replay.serve.made_up import INVALID_REQUEST
 from mcpsniff.replay.serve.stage import Stage
 from mcpsniff.replay.serve.web import get as http_get
@@ -43,7 +43,7 @@ from mcpsniff.replay.serve.web.sse import Legacy
 from mcpsniff.replay.serve.web.streams import count_noise
 from mcpsniff.transcript.safe import visible
 from mcpsniff.transcript.units import count
-from mcpsniff.wire.frames import INVALID_UTF8, Frame
+from mcpsniff.wire.frames import INVALID_UTF8
 from mcpsniff.wire.ndjson import is_utf8
 
 LARGEST_BODY: Final = 256 * 1024 * 1024
@@ -270,7 +270,7 @@ class Server:
 
     def _messages(self, body: bytes) -> list[Message]:
         flaws = () if is_utf8(body, cut=False) else (INVALID_UTF8,)
-        return classify(Frame(0, "c2s", "body", (), 0, 0, body, len(body), flaws), self._reader)
+        return live_messages(body, self._reader, "body", flaws)
 
 
 def _unreadable(exchange: Exchange) -> aio.Response:
