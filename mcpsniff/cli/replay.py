@@ -87,7 +87,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     target = target_of(ctx, options["url"])
     chosen = [bool(options["serve"]), target is not None, options["as_recorded"]]
-    if sum(chosen) != 1:
+    if sum(chosen) > 1:
+        raise UsageError("only one of --serve, --to and --as-recorded says what the capture is to be")
+    if not any(chosen):
         raise UsageError(
             "say what the capture is to be: --serve stdio|http|sse, --to URL or -- COMMAND, or --as-recorded"
         )

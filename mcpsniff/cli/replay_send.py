@@ -17,7 +17,7 @@ from mcpsniff.capture.reader import Capture, open_capture
 from mcpsniff.capture.salt import store_salt
 from mcpsniff.cli.output import note
 from mcpsniff.cli.replay_serve import RedactedError
-from mcpsniff.cli.reporting import check_report, reporting
+from mcpsniff.cli.reporting import check_report, reporting, say_unmatched
 from mcpsniff.cli.show import printer_for
 from mcpsniff.cli.target import Target
 from mcpsniff.errors import UsageError
@@ -39,6 +39,7 @@ def send(target: Target | None, **options: Any) -> int:
     ``target`` is None with ``--as-recorded``. Status 1 means that something differs. Raises UsageError, CaptureError,
     RedactedError, and UnreachableError if the server cannot be started or reached.
     """
+    from mcpsniff.replay.ignoring import unmatched
     from mcpsniff.replay.normalise import rules_of
     from mcpsniff.replay.reading import read_script
     from mcpsniff.replay.send.given import too_short
@@ -67,6 +68,7 @@ def send(target: Target | None, **options: Any) -> int:
         note(f"the value of {shown(name)} is too short to be hidden where the server says it back")
     for lack in script.lacks:
         note(shown(lack.text))
+    say_unmatched(unmatched(rules.ignored, talks, ("c2s", "s2c")))
     say_masked(run)
     _hold(run, options, salt)
     return DIFFERENT if run.differs else 0

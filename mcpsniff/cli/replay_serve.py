@@ -14,13 +14,13 @@ from mcpsniff.capture.reader import Capture, open_capture
 from mcpsniff.capture.records import MASK, OPEN, REDACT
 from mcpsniff.cli.interrupts import interrupted_at_once
 from mcpsniff.cli.output import note
-from mcpsniff.cli.reporting import check_report, reporting
+from mcpsniff.cli.reporting import check_report, reporting, say_unmatched
 from mcpsniff.errors import CaptureError, McpsniffError, UsageError
 from mcpsniff.protocol.events import Close
 from mcpsniff.replay.ignoring import ignore_path, unmatched
 from mcpsniff.replay.match import Matcher, Rules
 from mcpsniff.replay.normalise import rules_of
-from mcpsniff.replay.normalise_paths import Pattern, Places
+from mcpsniff.replay.normalise_paths import Places
 from mcpsniff.replay.reading import read_script
 from mcpsniff.replay.resend.removed import tells_removal
 from mcpsniff.replay.script import Script, Talk
@@ -109,15 +109,8 @@ def _prepare(options: dict[str, Any]) -> Stage:
         over_http=options["serve"] != "stdio",
     )
     _say_lacks(stage)
-    _say_unmatched(ignored, talks)
+    say_unmatched(unmatched(ignored, talks))
     return stage
-
-
-def _say_unmatched(ignored: list[Pattern], talks: list[Talk]) -> None:
-    """Say which paths name nothing in the capture: they can only ignore what is new."""
-    for pattern, meant in unmatched(ignored, talks):
-        hint = f"; was {' or '.join(meant)} meant?" if meant else ""
-        note(visible(f"--ignore {pattern.text} names nothing that was recorded{hint}"))
 
 
 def open_to_replay(options: dict[str, Any]) -> Capture:

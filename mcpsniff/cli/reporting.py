@@ -8,8 +8,10 @@ from typing import Any
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.store import SUFFIX
-from mcpsniff.cli.output import output
+from mcpsniff.cli.output import note, output
 from mcpsniff.errors import UsageError
+from mcpsniff.replay.normalise_paths import Pattern
+from mcpsniff.transcript.safe import visible
 
 
 @contextmanager
@@ -50,3 +52,10 @@ def _is_same(path: str, other: str) -> bool:
         return os.path.samefile(path, other)
     except OSError:
         return False
+
+
+def say_unmatched(found: Iterable[tuple[Pattern, list[str]]]) -> None:
+    """Say which paths of --ignore name nothing in the capture: they can only ignore what is new."""
+    for pattern, meant in found:
+        hint = f"; was {' or '.join(meant)} meant?" if meant else ""
+        note(visible(f"--ignore {pattern.text} names nothing that was recorded{hint}"))

@@ -56,13 +56,15 @@ def without(params: dict[str, Any], ignored: Places) -> dict[str, Any]:
     return kept
 
 
-def unmatched(patterns: Iterable[Pattern], talks: Iterable[Talk]) -> list[tuple[Pattern, list[str]]]:
-    """The patterns that name nothing that clients said in the recording, with places that may have been meant.
+def unmatched(
+    patterns: Iterable[Pattern], talks: Iterable[Talk], directions: tuple[str, ...] = ("c2s",)
+) -> list[tuple[Pattern, list[str]]]:
+    """The patterns that name nothing that was said in these directions, with places that may have been meant.
 
     In very long captures only the beginning is looked at; then what was not found there is not told.
     """
     left = {pattern: dict[str, None]() for pattern in patterns}
-    for looked_at, path in enumerate(_places(talks) if left else ()):
+    for looked_at, path in enumerate(_places(talks, directions) if left else ()):
         if looked_at >= NODES:
             return []
         for pattern in [one for one in left if one.is_at(path)]:
@@ -75,11 +77,12 @@ def unmatched(patterns: Iterable[Pattern], talks: Iterable[Talk]) -> list[tuple[
     return [(pattern, list(meant)) for pattern, meant in left.items()]
 
 
-def _places(talks: Iterable[Talk]) -> Iterator[Path]:
-    """The places in what clients have asked and answered."""
+def _places(talks: Iterable[Talk], directions: tuple[str, ...]) -> Iterator[Path]:
+    """The places in what was asked and answered."""
     for talk in talks:
         for message in talk.messages:
-            if message.direction == "c2s" and isinstance(message.body, dict) and (message.method or is_answer(message)):
+            is_said = message.direction in directions and isinstance(message.body, dict)
+            if is_said and (message.method or is_answer(message)):
                 yield from _inside({top: message.body[top] for top in _TOPS if top in message.body})
 
 

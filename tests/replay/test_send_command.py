@@ -264,6 +264,15 @@ def test_the_command_in_a_capture_is_run_only_by_somebody_who_has_seen_it(tmp_pa
     assert done.status == 1  # it is no server
 
 
+def test_a_path_that_names_nothing_and_orders_that_contradict_are_told(tmp_path: Path) -> None:
+    capture = str(kept(tmp_path / "session.mcpcap", SESSION))
+    done = run("replay", capture, *IGNORE, "--ignore", "result.nosuch", "--to", "--", *PIPES)
+    assert "--ignore result.nosuch names nothing that was recorded" in done.err
+    done = run("replay", capture, "--serve", "stdio", "--to", "--", *PIPES)
+    assert done.status == 2
+    assert "only one of --serve, --to and --as-recorded" in done.err
+
+
 def test_as_recorded_runs_the_server_where_it_ran(tmp_path: Path) -> None:
     capture = str(kept(tmp_path / "session.mcpcap", SESSION, argv=PIPES, cwd=str(tmp_path)))
     done = run("replay", capture, *AS_RECORDED, "--yes")

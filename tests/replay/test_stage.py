@@ -351,6 +351,16 @@ def test_a_line_is_due_when_it_was_whole_where_its_pieces_are_not_sent_apart() -
     on_stage(script_of(PIECEMEAL, with_bytes=True), act, timing="original")
 
 
+def test_a_ping_that_was_not_recorded_is_answered_and_no_miss() -> None:
+    async def act(client: Client) -> None:
+        client.hear({"jsonrpc": "2.0", "id": "p", "method": "ping"})
+        await asyncio.sleep(1)
+        assert json.loads(client.out[0].data) == {"jsonrpc": "2.0", "id": "p", "result": {}}
+        assert client.stage.matcher.misses == []
+
+    on_stage(script_of(PIECEMEAL), act)
+
+
 @pytest.mark.parametrize("token", ["NaN", "-Infinity"])
 def test_a_request_with_an_id_that_is_no_json_is_no_request(token: str) -> None:
     line = b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"x"}}' % token.encode()

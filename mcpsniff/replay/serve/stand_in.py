@@ -46,7 +46,12 @@ def is_probe(matcher: Matcher, asked: Message) -> bool:
 
 
 def stand_in(matcher: Matcher, asked: Message) -> bytes | None:
-    """The answer to ``initialize`` that the capture lacks; None if it has one, or if something else is asked."""
+    """The answer that the capture lacks to ``initialize``, or to a ``ping``; None if something else is asked.
+
+    A ping must be answered at any time (MCP, ping), and clients that keep a connection alive send as many as they like.
+    """
+    if asked.method == "ping" and not all(talk.is_modern for talk in matcher.talks):
+        return result(asked.id, {})
     if asked.method != "initialize" or not lacks_handshake(matcher):
         return None
     revisions = [talk.revision for talk in matcher.talks if talk.revision is not None and not is_modern(talk.revision)]
