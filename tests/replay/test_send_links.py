@@ -426,6 +426,34 @@ def test_a_stream_that_breaks_off_is_told_although_the_server_has_one_of_its_own
     holding(answer, act)
 
 
+@pytest.mark.parametrize(("statuses", "gets"), [((405, 405), 1), ((400, 200), 2), ((200, 200), 1)], ids=str)
+def test_the_servers_own_stream_is_asked_for_once_more_only_if_it_was_refused(
+    statuses: tuple[int, ...], gets: int
+) -> None:
+    """A server may let nobody listen before it heard that the client is ready; a 405 is its last word."""
+    left = list(statuses)
+
+    async def answer(request: web.Request, message: Any) -> web.StreamResponse:
+        if request.method != "GET":
+            return await streamable(request, message)
+        if (status := left.pop(0)) != 200:
+            return web.Response(status=status)
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await stream.prepare(request)
+        await asyncio.sleep(20)
+        return stream
+
+    async def act(place: Place, ear: Ear) -> None:
+        link = HttpLink(f"{place.origin}/mcp", ear)
+        await link.open()
+        await link.listen()
+        await link.listen()
+        assert link.listening == statuses[gets - 1]
+        await link.close()
+
+    assert [method for method, *_ in holding(answer, act).asked] == ["GET"] * gets
+
+
 @pytest.mark.parametrize("url", ["http://[::1", "http://"])
 def test_an_address_that_is_none_is_said(url: str) -> None:
     async def act() -> None:

@@ -32,6 +32,8 @@ LONGEST_RETRY: Final = 10.0
 """Seconds to wait before a stream is asked for again, however long the server says."""
 ELSEWHERE: Final = 1.0
 """Seconds in which an answer may come on the server's own stream once that of its request has ended without it."""
+NO_STREAM: Final = 405
+"""The status by which a server says that it offers no stream of its own (MCP transports)."""
 AT_ONCE: Final = 5.0
 """Seconds that a server has to say whether it has a stream of its own, and to end the session."""
 
@@ -65,6 +67,8 @@ class HttpLink:
         self._opening: set[IdKey] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._posts: dict[Sent, asyncio.Task[None]] = {}
+        self._own: asyncio.Task[None] | None = None
+        """What reads the server's own stream."""
 
     async def open(self) -> None:
         """Make ready; the first request reaches the server, or does not."""
@@ -90,10 +94,12 @@ class HttpLink:
             raise error
 
     async def listen(self) -> None:
-        """GET the server's own stream; waits until the server has said whether it has one."""
+        """GET the server's own stream, unless it is there; waits until the server has said whether it has one."""
+        if self._own is not None and (not self._own.done() or self.listening == NO_STREAM):
+            return
         answered = asyncio.Event()
-        task = self._start(self._own_stream(answered))
-        await first_of(answered, task, min(self._timeout, AT_ONCE))
+        self._own = self._start(self._own_stream(answered))
+        await first_of(answered, self._own, min(self._timeout, AT_ONCE))
 
     async def drop(self, sent: Sent) -> bool:
         """Close the response to a text, by which 2026-07-28 cancels its request (transports, cancellation)."""

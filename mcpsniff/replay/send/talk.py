@@ -208,6 +208,9 @@ class Sender:
         for text in texts:
             if text.scene is not None:
                 self._call(text, text.scene, sent)
+        is_ready = any(message.method == INITIALIZED for message in sent.messages) and self._listens()
+        if is_ready:  # first, for many servers speak as soon as they hear it, and drop what no stream is there for
+            await self._link.listen()
         try:
             await self._link.send(sent)
         except GoneError:
@@ -215,7 +218,7 @@ class Sender:
             await self.hearing.patiently("the end of the server", lambda: False, None, FAREWELL)
             self.hearing.ended("takes nothing more")
             return
-        if any(message.method == INITIALIZED for message in sent.messages) and self._listens():
+        if is_ready:  # again, for servers that let nobody listen before it
             await self._link.listen()
 
     async def _drop(self, item: Item, call: Call) -> None:
