@@ -88,7 +88,9 @@ def tried(pytester: pytest.Pytester, tests: str, **files: str) -> pytest.RunResu
     for name, dialogue in {"x": RECORDED, **files}.items():
         save(folder, f"{name}.mcpcap", play(dialogue).records, transport="stdio")
     (folder / "test_it.py").write_text(f"from client import *\nimport pytest\n{tests}")
-    return pytester.runpytest_inprocess("-p", "mcpsniff.pytest", "-p", "no:cacheprovider", "suite")
+    # Where mcpsniff is installed, its entry point names the plugin, which is loaded already: a warning of pytest's.
+    quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+    return pytester.runpytest_inprocess("-p", "mcpsniff.pytest", "-p", "no:cacheprovider", *quiet, "suite")
 
 
 def test_a_client_that_asks_what_was_recorded_passes_on_each_transport(pytester: pytest.Pytester) -> None:
