@@ -28,7 +28,8 @@ class Server:
         self.sent: list[Sent] = []
         self.times: list[float] = []
         """When each text came, in seconds."""
-        self.listened = False
+        self.listened_after: list[int] = []
+        """How many texts had been sent each time it was asked for its own stream."""
         self.dropped: list[Sent] = []
         self.is_closed = False
         self.left_after: int | None = None
@@ -64,7 +65,7 @@ class Server:
             self.react(self, message)
 
     async def listen(self) -> None:
-        self.listened = True
+        self.listened_after.append(len(self.sent))
 
     async def drop(self, sent: Sent) -> bool:
         self.dropped.append(sent)
