@@ -16,7 +16,11 @@ SEND_ONLY = ("headers", "variables", "allow_writes", "timeout", "ignored", "payl
 @click.command("resend", cls=TargetCommand)
 @click.argument("words", nargs=-1, metavar="[CAPTURE|LABEL] N", shell_complete=complete_capture)
 @click.option("--to", "url", metavar="URL | -- COMMAND...", help="Send it to this server (the last option).")
-@click.option("--edit", is_flag=True, help="Change it first, in $VISUAL or $EDITOR.")
+@click.option(
+    "--edit",
+    is_flag=True,
+    help="Change it first, in $VISUAL or $EDITOR; else, on a terminal, in sensible-editor, vim, nano or vi.",
+)
 @click.option("--as", "form", type=click.Choice(FORMS), help="Do not send it: print it as a command, secrets masked.")
 @click.option("-o", "--output", "path", metavar="FILE", help="With --as: write to this file (private).")
 @click.option(
@@ -45,8 +49,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """Send one recorded request again, after a handshake as it was recorded.
 
     N is a number of the transcript: of the request, of its answer, or of anything that belongs to it. The answer is
-    shown, and how it differs from the recorded one; exit status 1 if it does. After --edit nothing is compared, and the
-    exit status is 1 if no result came. What the server asks meanwhile is answered as it was recorded.
+    shown, and how it differs from the recorded one; exit status 1 if it does. What --edit has
+    changed is not compared: then the exit status is 1 if no result came, or one with isError true. What the server asks
+    meanwhile is answered as it was recorded.
 
     --as curl prints a command, --as python a program that needs nothing but Python, which do the same. They are for the
     server of the capture unless --to names another. Secrets are variables that you set.

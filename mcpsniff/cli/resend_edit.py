@@ -14,6 +14,7 @@ import click
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.cli.output import note
+from mcpsniff.cli.resend_signals import Signals
 from mcpsniff.errors import McpsniffError, UsageError
 from mcpsniff.protocol.message import Message
 from mcpsniff.replay.resend.edit import decoded, fault, laid_out, on_one_line
@@ -22,13 +23,16 @@ from mcpsniff.replay.resend.talk import edited_message
 EDITORS: Final = ("sensible-editor", "vim", "nano", "vi")
 _EARLIER: Final = 2
 """Seconds by which the file is older than it is, so that saving is seen where time is kept in whole seconds."""
+_PATIENCE: Final = 3.0
+"""Seconds that an editor has to end when mcpsniff is told to."""
 
 
 class Draft:
     """A request that is being edited, in a private file."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, signals: Signals) -> None:
         self._message = message
+        self._signals = signals
         self._text = laid_out(message.raw).encode(errors="surrogateescape")
         self._is_typed = False
         self.is_wanted = False
@@ -37,10 +41,16 @@ class Draft:
         with open(descriptor, "wb") as file:
             file.write(self._text)
 
-    def edited(self) -> bytes:
-        """The request as the user has changed it; on a terminal asked again until it is one. Raises UsageError."""
+    def edited(self) -> bytes | None:
+        """The request as the user has changed it; on a terminal asked again until it is one. Raises UsageError.
+
+        None if all its tokens are still the same, which is said.
+        """
         while True:
             raw, wrong = self._tried()
+            if not wrong and raw == on_one_line(self._text.decode(errors="surrogateescape")):
+                note("nothing was changed")
+                return None
             if not wrong:
                 return raw
             if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -78,7 +88,7 @@ class Draft:
         words = editor()
         shown_on = None if sys.stdout.isatty() else 2  # standard output may be the file that is to have the command
         try:
-            status = subprocess.call([*words, self.path], stdout=shown_on)
+            status = self._run([*words, self.path], shown_on)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"the editor {shown(words[0])} cannot be run: {reason}") from None
@@ -97,6 +107,23 @@ class Draft:
             raise UsageError("the editor was left without saving: nothing was sent")
         return data
 
+    def _run(self, words: list[str], shown_on: int | None) -> int:
+        """Run the editor, which ends when this process is to, and return its status. Raises OSError and ValueError."""
+        with self._signals.held():  # none between its start and our knowing of it
+            child = subprocess.Popen(words, stdout=shown_on)
+        try:
+            self._signals.obey()
+            return child.wait()
+        except BaseException:
+            child.terminate()
+            try:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(_PATIENCE)
+            finally:
+                child.kill()  # nothing happens where it has ended
+                child.wait()
+            raise
+
     def _aged(self) -> tuple[int, int]:
         """Make the file older than it is, and return its stamp."""
         with suppress(OSError):
@@ -113,28 +140,37 @@ class Draft:
 
 @contextmanager
 def draft_of(message: Message) -> Iterator[Draft]:
-    """A request that is to be edited. Its file stays, and is named, if an error ends what is done with it."""
-    try:
-        draft = Draft(message)
-    except OSError as error:
-        raise McpsniffError(f"there is no place to edit the request: {error.strerror}") from None
-    try:
-        yield draft
-    except BaseException:
-        draft.is_wanted = True
-        raise
-    finally:
-        draft.end()
+    """A request that is to be edited. Its file stays, and is named, if an error or a signal ends what is done with it.
+
+    TERM and HUP end the process only when that is seen to.
+    """
+    with Signals() as signals:
+        with signals.held():
+            try:
+                draft = Draft(message, signals)
+            except OSError as error:
+                raise McpsniffError(f"there is no place to edit the request: {error.strerror}") from None
+        try:
+            signals.obey()
+            yield draft
+        except BaseException:
+            draft.is_wanted = True
+            raise
+        finally:
+            with signals.held():
+                draft.end()
 
 
 def editor() -> list[str]:
-    """The editor's command: $VISUAL, else $EDITOR, else what there is. Raises UsageError."""
+    """The editor's command: $VISUAL, else $EDITOR, else on a terminal what there is. Raises UsageError."""
     for name in ("VISUAL", "EDITOR"):
         if said := os.environ.get(name, "").strip():
             try:
                 return shlex.split(said)
             except ValueError as error:
                 raise UsageError(f"${name} is no command: {error}") from None
+    if not (sys.stdin.isatty() and (sys.stdout.isatty() or sys.stderr.isatty())):
+        raise UsageError("--edit needs a terminal, or an editor in $VISUAL or $EDITOR")
     found = next((path for one in EDITORS if (path := shutil.which(one))), None)
     if found is None:
         raise UsageError("there is no editor: set $VISUAL or $EDITOR")

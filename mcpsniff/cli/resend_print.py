@@ -35,8 +35,10 @@ def print_order(what: str | None, number: int, target: Target | None, options: d
     if picked.message is None:
         raise UsageError("this is an HTTP exchange without a message: there is nothing to edit")
     with draft_of(picked.message) as draft:
-        edited = picked._replace(message=edited_message(picked.message, draft.edited()))
-        _write(_text(edited, script, target, options), picked, capture, options)
+        if (edited := draft.edited()) is not None:
+            changed = picked._replace(message=edited_message(picked.message, edited))
+            text = _text(changed, script, target, options)
+        _write(text, picked, capture, {**options, "edit": edited is not None})
 
 
 def _text(picked: Picked, script: Script, target: Target | None, options: dict[str, Any]) -> str:

@@ -36,7 +36,7 @@ from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.safe import visible
 
 DIFFERENT: Final = 1
-"""The exit status where the answer is not as recorded, or there is none."""
+"""The exit status where the answer is not as recorded, or there is none; after an edit, where it tells of an error."""
 
 
 def send(what: str | None, number: int, target: Target, **options: Any) -> int:
@@ -60,8 +60,11 @@ def send(what: str | None, number: int, target: Target, **options: Any) -> int:
     _refuse_writes(run, least, picked.message)
     with draft_of(picked.message) as draft:
         edited = draft.edited()
-        if not options["allow_redacted"] and (names := names_in(edited.decode(errors="replace"))):
-            raise RedactedError(capture.path, [f"in what was edited: {name}" for name in names])
+        if not options["allow_redacted"]:
+            said = picked.message.raw if edited is None else edited
+            if names := names_in(said.decode(errors="replace")):
+                raise RedactedError(capture.path, [f"in what was edited: {name}" for name in names])
+            _refuse_redacted(capture.path, least, picked, is_edited=edited is not None)
         status = _sent(run, picked, edited, options)
         draft.is_wanted = status != 0  # then it may be edited on
     return status
@@ -101,14 +104,19 @@ def _sent(run: Run, picked: Picked, edited: bytes | None, options: dict[str, Any
             asyncio.get_running_loop().add_signal_handler(signal_number, task.cancel)
         return await resend(run, talk, scene, is_edited=edited is not None)
 
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGHUP)]
     try:
         resent = asyncio.run(hold())
     except asyncio.CancelledError:
         raise click.Abort from None
+    finally:
+        for number, handler in before:  # asyncio leaves the default
+            signal.signal(number, handler)
     print_line, width = printer_for(sys.stdout.buffer, to_file=False)
     for line in _lines(resent, width, style_of(options["payload"])):
         print_line(line)
-    return 0 if resent.is_fine else DIFFERENT
+    is_failure = edited is not None and resent.answer is not None and resent.answer.result.get("isError") is True
+    return 0 if resent.is_fine and not is_failure else DIFFERENT
 
 
 def _lines(resent: Resent, width: int, style: Style) -> Iterator[Line]:

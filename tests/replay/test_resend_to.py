@@ -1,7 +1,10 @@
 """`mcpsniff resend --to`: one request again, to a live server on each transport, with what it needs before it."""
 
 import json
+import os
+import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,7 @@ from mcpsniff.replay.resend.edit import fault, laid_out, on_one_line
 from mcpsniff.replay.resend.pick import pick
 from mcpsniff.replay.resend.talk import least_talk
 from tests.capture.capture_files import save
-from tests.cli.running import Ran, on_terminal, run
+from tests.cli.running import Ran, environment, on_terminal, run
 from tests.dialogue import play
 from tests.replay.little_server import SECRET, Served, serving
 
@@ -262,6 +265,61 @@ def test_what_would_not_be_called_is_not_edited_first_or_else_kept(tmp_path: Pat
     assert '"that"' in kept(tmp_path)[0]
     done = resent(file, calls[0], "--edit", "--to", "--", "no-such-command", status=3, env=editor(tmp_path, "t += ' '"))
     assert len(kept(tmp_path)) == 1
+
+
+def test_without_a_terminal_no_editor_is_looked_for(tmp_path: Path) -> None:
+    file, calls = capture(tmp_path)
+    env = {**editor(tmp_path, ""), "VISUAL": "", "EDITOR": ""}
+    done = resent(file, calls[0], "--edit", status=2, env=env)
+    assert "--edit needs a terminal, or an editor in $VISUAL or $EDITOR" in done.err
+    assert kept(tmp_path) == []
+    (tmp_path / "vim").write_text('#!/bin/sh\nsed -i.bak \'s/: 20/: 30/\' "$1"\nrm "$1.bak"\n')
+    (tmp_path / "vim").chmod(0o700)
+    (tmp_path / "sensible-editor").symlink_to("vim")
+    env["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
+    assert '"52"' in on_terminal("resend", str(file), calls[0], "--edit", *COMMAND, env=env).out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("is_typed", [False, True])
+def test_a_signal_ends_the_editor_and_leaves_a_file_only_if_something_was_typed(
+    number: signal.Signals, is_typed: bool, tmp_path: Path
+) -> None:
+    file, calls = capture(tmp_path)
+    pid = tmp_path / "pid"
+    code = "file.write_text(t + '!')\n" if is_typed else ""
+    code += f"pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))"
+    env = environment(**editor(tmp_path, f"{code}\nos.kill(os.getppid(), {int(number)})\ntime.sleep(60)"))
+    words = [sys.executable, "-m", "mcpsniff", "resend", str(file), calls[0], "--edit", *COMMAND]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=30)
+    assert done.returncode == -number, done.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert ("what was edited is kept in" in done.stderr) is is_typed
+    assert len(kept(tmp_path)) == is_typed
+
+
+def test_an_edit_that_brings_a_failure_has_exit_status_1(tmp_path: Path) -> None:
+    file, calls = capture(tmp_path)
+    server = tmp_path / "failing.py"
+    text = SERVER.read_text()
+    fine = '"text": str(total)}]'
+    assert fine in text
+    server.write_text(text.replace(fine, f'{fine}, "isError": True'))
+    to = ("--edit", "--to", "--", sys.executable, str(server))
+    done = resent(file, calls[0], *to, status=1, env=editor(tmp_path, "t = t.replace(': 20', ': 30')"))
+    assert '"52"' in done.out
+    assert len(kept(tmp_path)) == 1
+
+
+def test_an_edit_that_changed_nothing_is_compared(tmp_path: Path) -> None:
+    file, calls = capture(tmp_path)
+    done = resent(file, calls[4], "--edit", status=1, env=editor(tmp_path, "t += ' '"))
+    assert "nothing was changed" in done.err
+    assert '~ result.content[0].text: "8" → "7"' in done.out
+    assert len(kept(tmp_path)) == 1
+    done = resent(file, calls[0], "--edit", env=editor(tmp_path, ""))
+    assert "same" in done.out.splitlines()[-1]
 
 
 def test_a_server_that_cannot_be_reached_is_named_with_the_reason(tmp_path: Path) -> None:
