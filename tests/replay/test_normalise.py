@@ -26,7 +26,7 @@ SAME = [
     ("port", "http://localhost:8000/mcp", "http://localhost:41235/mcp"),
     ("port", "[::1]:80 and 127.0.0.1:1", "[::1]:8080 and 127.0.0.1:65535"),
     ("path", "/home/ann/project/a.py", "/Users/bob/project/a.py"),
-    ("path", "file:///root/x.txt", "file:///home/ann/x.txt"),
+    ("path", "file:///Users/bo/x.txt", "file:///home/ann/x.txt"),
     ("path", "in /tmp/tmpab12_xyz/out.txt", "in /tmp/tmp_qwertyu/out.txt"),
     ("path", "/tmp/pytest-of-ann/pytest-12/test_a0/x", "/tmp/pytest-of-ann/pytest-7/test_a0/x"),
     ("path", "/var/folders/zz/zyx_123/T/mcp-aB3dE9/x", "/tmp/mcp-Qw7Rt1/x"),
