@@ -14,7 +14,7 @@ import click
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.cli.output import note
-from mcpsniff.cli.resend_signals import Signals
+from mcpsniff.cli.resend_signals import Signals, end
 from mcpsniff.errors import McpsniffError, UsageError
 from mcpsniff.protocol.message import Message
 from mcpsniff.replay.resend.edit import decoded, fault, laid_out, on_one_line
@@ -23,8 +23,6 @@ from mcpsniff.replay.resend.talk import edited_message
 EDITORS: Final = ("sensible-editor", "vim", "nano", "vi")
 _EARLIER: Final = 2
 """Seconds by which the file is older than it is, so that saving is seen where time is kept in whole seconds."""
-_PATIENCE: Final = 3.0
-"""Seconds that an editor has to end when mcpsniff is told to."""
 
 
 class Draft:
@@ -115,13 +113,7 @@ class Draft:
             self._signals.obey()
             return child.wait()
         except BaseException:
-            child.terminate()
-            try:
-                with suppress(subprocess.TimeoutExpired):
-                    child.wait(_PATIENCE)
-            finally:
-                child.kill()  # nothing happens where it has ended
-                child.wait()
+            end(child)
             raise
 
     def _aged(self) -> tuple[int, int]:

@@ -1,14 +1,18 @@
-"""TERM and HUP while something is open that has to be seen to before they end the process."""
+"""TERM and HUP while an editor is open, which has to be seen to before they end the process."""
 
 import os
 import signal
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Final, Self
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+_PATIENCE: Final = 3.0
+"""Seconds that an editor has to end by itself."""
 
 
 class Ended(BaseException):
@@ -59,3 +63,43 @@ class Signals:
         is_first, self._came = self._came is None, number if self._came is None else self._came
         if is_first and not self._is_held:
             raise Ended
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """End an editor that was started, and what it has started in our process group: it may be a script for another."""
+    others = [pid for pid in _family(child.pid) if pid != child.pid]
+    try:
+        child.terminate()
+        for pid in others:
+            _send(pid, signal.SIGTERM)
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until and (child.poll() is None or any(_send(pid, 0) for pid in others)):
+            time.sleep(0.02)
+    finally:
+        child.kill()  # nothing happens where it has ended
+        child.wait()
+        for pid in others:
+            _send(pid, signal.SIGKILL)
+
+
+def _send(pid: int, number: int) -> bool:
+    """Send a signal (0: none); False if the process is gone, or not ours."""
+    with suppress(OSError):
+        os.kill(pid, number)
+        return True
+    return False
+
+
+def _family(pid: int) -> list[int]:
+    """A process and its descendants in our process group, parents first; what leaves that group is on its own."""
+    command = ["ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid="]
+    try:
+        table = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False).stdout
+        rows = [(int(one), int(parent), int(group)) for one, parent, group in map(bytes.split, table.splitlines())]
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return [pid]
+    ours = [(one, parent) for one, parent, group in rows if group == os.getpgrp()]
+    found = [pid]
+    for known in found:
+        found += [one for one, parent in ours if parent == known and one not in found]
+    return found

@@ -289,8 +289,17 @@ def test_a_signal_ends_the_editor_and_leaves_a_file_only_if_something_was_typed(
     pid = tmp_path / "pid"
     code = "file.write_text(t + '!')\n" if is_typed else ""
     code += f"pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))"
-    env = environment(**editor(tmp_path, f"{code}\nos.kill(os.getppid(), {int(number)})\ntime.sleep(60)"))
+    env = environment(
+        **editor(
+            tmp_path, f"{code}\nos.kill(int(os.environ.get('MCPSNIFF', os.getppid())), {int(number)})\ntime.sleep(60)"
+        )
+    )
     words = [sys.executable, "-m", "mcpsniff", "resend", str(file), calls[0], "--edit", *COMMAND]
+    if is_typed:  # as sensible-editor does: a script that starts the editor
+        script = tmp_path / "sensible"
+        script.write_text(f'#!/bin/sh\nMCPSNIFF=$PPID {env["VISUAL"]} "$1"\nexit 0\n')
+        script.chmod(0o700)
+        env["VISUAL"] = str(script)
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=30)
     assert done.returncode == -number, done.stderr
     with pytest.raises(ProcessLookupError):
