@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcpsniff.protocol.exchange import CANCELLED
 from mcpsniff.protocol.message import NOTIFICATION, Message
+from mcpsniff.protocol.talk import BARE, SESSION
 from mcpsniff.replay.script import PIPE, Scene, is_answer, is_progress
 from mcpsniff.replay.send.calls import Call
 from mcpsniff.replay.send.outcome import NO_ANSWER, SAME, UNCOMPARED, UNSENT, Outcome, TalkOutcome
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from mcpsniff.replay.send.talk import Sender
 
 
+_OPENING: Final = ("initialize", "notifications/initialized")
 NOT_HERE: Final = frozenset([404, 405, 410])
 """HTTP statuses of a place at which there is no such thing."""
 
@@ -157,18 +159,37 @@ def _say(sender: "Sender", scene: Scene | None, text: str) -> None:
 
 def _told(sender: "Sender") -> None:
     recorded: list[Message] = []
+    early: set[int] = set()
     for scene in _scenes(sender):
         if sender.was_sent(scene):
-            recorded += [m for m in scene.messages("s2c") if m.kind == NOTIFICATION and not is_progress(m)]
+            said = [m for m in scene.messages("s2c") if m.kind == NOTIFICATION and not is_progress(m)]
+            recorded += said
+            early |= {m.n for m in said} if scene.method in _OPENING else set()
     live = [message for message in sender.hearing.notices if not is_progress(message)]
     found: list[str] = []
     for unasked, number in compared(recorded, live, sender.judge.differs, sender.hearing.near):
         sender.outcome.unasked += unasked
-        found += sentences(unasked, number, sender.judge.hider)
+        crossed = [one for one in unasked if _has_crossed(sender, one, early)]
+        sender.outcome.notes += sentences(crossed, number, sender.judge.hider)
+        found += sentences([one for one in unasked if one not in crossed], number, sender.judge.hider)
     if sender.is_elsewhere:  # what reaches a client unasked depends on the streams that there are
         sender.outcome.notes += found
     else:
         sender.outcome.said += found
+
+
+def _has_crossed(sender: "Sender", one: Unasked, early: set[int]) -> bool:
+    """True if it may have been said before there was a stream for it, then or now, and was dropped.
+
+    Over Streamable HTTP a client asks for the server's own stream while the server hears that it is ready, and servers
+    send the changes of their lists at once; which of the two comes first is chance.
+    """
+    opening = None if sender.talk.opening is None else sender.talk.opening.cue
+    if sender.talk.kind not in (SESSION, BARE) or not one.method.endswith("/list_changed") or one.kind == CHANGED:
+        return False
+    if one.recorded is not None:
+        return one.recorded.n in early
+    return opening is not None and one.near == opening.n
 
 
 def _scenes(sender: "Sender") -> list[Scene]:
