@@ -187,10 +187,21 @@ class Matcher:
     def bind(self, wanted: "Wanted") -> int:
         """Which conversation a client goes through, given what it says: the next that has it, or the last; -1: none."""
         has_it = [at for at, index in enumerate(self._index) if any(index.find(key, wanted) for key in wanted.keys)]
+        waiting = [at for at in has_it if self._waits(at, wanted)]
         free = [at for at in has_it if at not in self._bound]
-        chosen = free[0] if free else has_it[-1] if has_it else -1
+        chosen = waiting[0] if waiting else free[0] if free else has_it[-1] if has_it else -1
         self._bound.add(chosen)
         return chosen
+
+    def _waits(self, at: int, wanted: "Wanted") -> bool:
+        """True if nobody was given one of the scenes of ``initialize``: of several in one conversation, too.
+
+        A client that hangs up before it knows its session, and the next one, are one conversation in a capture.
+        """
+        if not wanted.is_request or wanted.keys[0][0] != "initialize":
+            return False
+        found = (self._index[at].find(key, wanted) for key in wanted.keys)
+        return any(scene not in self.played for scenes in found for scene in scenes)
 
     def look(self, at: int, wanted: "Wanted") -> tuple[int, Key, list[Scene]] | None:
         """The scenes for what is wanted, all under one key of one conversation: ``at``, or else the first other one."""
@@ -329,12 +340,16 @@ class Walk:
         if self._at < 0 or (begins and (found[0] != self._at or self._new(found, wanted) is None)):
             self._at = self._matcher.bind(wanted)
             found = self._matcher.look(self._at, wanted) or found
-        scene = self._new(found, wanted) or found[2][-1]
+        scene = self._opening(found[2]) if begins else self._new(found, wanted) or found[2][-1]
         self._given.add(scene)
         shared = self._matcher.given(found[0])
         if shared is not None:
             shared.add(scene)
         return scene
+
+    def _opening(self, scenes: list[Scene]) -> Scene:
+        """The first ``initialize`` that no client was given, or the last again."""
+        return next((scene for scene in scenes if scene not in self._matcher.played), scenes[-1])
 
     def _new(self, found: tuple[int, Key, list[Scene]], wanted: Wanted) -> Scene | None:
         """The first of these scenes that was not given yet."""

@@ -232,6 +232,16 @@ def test_each_client_goes_through_one_recorded_session_and_falls_back_to_the_oth
     assert again.talk is recorded.talks[1]
 
 
+def test_each_client_gets_an_opening_of_its_own_also_where_one_was_given_up() -> None:
+    """A client hung up before it knew its session; the next one's is the same conversation in the capture."""
+    first = request(90, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "c"})
+    recorded = script(first | {"id": 91}, call(1), opening=f"C> {json.dumps(first)}\n")
+    openings = [scene for scene in recorded.talks[0].scenes if scene.method == "initialize"]
+    assert [scene.answer is None for scene in openings] == [True, False]
+    matcher = Matcher(recorded.talks, Rules(SEQUENCE))
+    assert [matcher.begin().find(message_of(first)) for _ in range(3)] == [*openings, openings[-1]]
+
+
 def test_a_wish_narrows_the_choice_but_does_not_make_a_miss() -> None:
     recorded = script(call(1), call(2), call(3))
     walk = Matcher(recorded.talks).begin()

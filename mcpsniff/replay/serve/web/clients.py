@@ -154,7 +154,9 @@ def gives_session(performance: Performance, clients: Clients) -> bool:
     if scene is None:  # made up, since the capture lacks the handshake; or there is nothing like it
         return clients.has_sessions
     answer = scene.answer
-    return scene.talk.kind not in (BARE, MODERN) and answer is not None and answer.kind == RESPONSE
+    has_seen_id = not scene.is_refused and bool(_given(scene)[1])  # a client that hung up when it had seen the head
+    is_granted = has_seen_id if answer is None else answer.kind == RESPONSE
+    return scene.talk.kind not in (BARE, MODERN) and is_granted
 
 
 def _given(scene: Scene | None) -> tuple[str, str]:
