@@ -415,6 +415,35 @@ C> EOF
     assert not outcome.differs
 
 
+@pytest.mark.parametrize("was_recorded", [True, False])
+def test_changes_of_lists_while_a_session_opens_over_http_count_for_nothing(was_recorded: bool) -> None:
+    """Which comes first, the server's notification or the client's stream, is chance."""
+    change = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    lines = [
+        "@http\n@open 2025-11-25\nC2> GET /mcp\nS2> 200 STREAM",
+        *([f"S2> EVENT {json.dumps(change)}"] if was_recorded else []),
+        'C> POST /mcp {"jsonrpc":"2.0","id":77,"method":"ping"}\nS> 200 {"jsonrpc":"2.0","id":77,"result":{}}',
+    ]
+    script = script_of("\n".join(lines) + "\n")
+    opening = script.talks[0].opening
+    assert opening is not None
+    assert opening.answer is not None
+    agreed = opening.answer.body
+
+    def react(server: Server, message: Message) -> None:
+        if message.method == "initialize":
+            server.say(agreed)
+            if not was_recorded:
+                server.say(change)
+        elif message.method == "ping":
+            server.say({"jsonrpc": "2.0", "id": 77, "result": {}})
+
+    outcome, _ = send(script, react, transport="http")
+    assert states(outcome) == [SAME, SAME]
+    assert not outcome.differs
+    assert [note for note in outcome.notes if "tools/list_changed" in note] != []
+
+
 def test_what_http_refused_is_the_same_if_it_is_refused_alike() -> None:
     dialogue = """
 @http

@@ -57,6 +57,25 @@ def test_each_client_gets_a_session_of_its_own_and_its_id_back() -> None:
     assert over_http(script, act).matcher.missed == 0
 
 
+def test_a_client_that_hung_up_when_it_had_seen_its_session_was_given_one() -> None:
+    """And the next client is given the next opening, as it was recorded."""
+    initialize = {**INITIALIZE, "id": 1}
+    first = f"C> POST /mcp {said(initialize)}\nS> 200 STREAM\n    Mcp-Session-Id: given-up\nC> RESET\n"
+    script = f"@http\n{first}@open 2025-11-25 recorded-id\n" + recorded(call(3), answer(3))
+
+    async def act(client: Client) -> None:
+        other = Client(client.server)
+        given_up = await client.post(initialize)
+        assert given_up.status == 200
+        assert given_up.headers["mcp-session-id"]
+        given_up.close()
+        assert (await other.open(7))["id"] == 7
+        assert other.headers["Mcp-Session-Id"] != given_up.headers["mcp-session-id"]
+        other.close()
+
+    over_http(script, act)
+
+
 def test_a_session_that_was_ended_by_its_client_is_gone() -> None:
     script = OPEN + recorded(call(3), answer(3)) + "C> DELETE /mcp\nS> 204\n"
 
