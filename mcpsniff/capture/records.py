@@ -21,6 +21,7 @@ MASK: Final = "mask"
 GAP: Final = "gap"
 COMMENT: Final = "comment"
 REDACT: Final = "redact"
+HOLD: Final = "hold"
 
 
 class Field(NamedTuple):
@@ -78,7 +79,20 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
             Field("start", "count", False, "offset in the channel of the first byte replaced"),
             Field("length", "count", False, "how many recorded bytes were replaced; 0: inserted before `start`"),
             Field("data", "data", False, "the bytes that left; empty: dropped"),
-            Field("by", "text", False, "who did it: an addon, or `mcpsniff`"),
+            Field("by", "text", False, "who did it: an addon, a rule, a fault, a break point, or `mcpsniff`"),
+            Field("why", "text", True, "why, in words"),
+            Field("us", "count", True, "for how many microseconds the bytes were held before this left"),
+        ),
+    ),
+    HOLD: Shape(
+        "recorded bytes that left unchanged, but were held on purpose",
+        "where they arrived",
+        (
+            Field("start", "count", False, "offset in the channel of the first byte held"),
+            Field("length", "count", False, "how many bytes"),
+            Field("us", "count", False, "for how many microseconds"),
+            Field("by", "text", False, "who held them"),
+            Field("why", "text", True, "why, in words"),
         ),
     ),
     MASK: Shape(

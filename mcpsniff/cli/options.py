@@ -92,8 +92,61 @@ RECORDING: "Final" = (
 )
 """Common to stdio, http, forward and run."""
 
+INTERCEPTING: "Final" = (
+    Option(
+        ("--addon",),
+        "FILE",
+        "Load this Python file: its functions named mcp_... are told of messages, and may change them.",
+        is_repeated=True,
+    ),
+    Option(("--set",), "NAME=VALUE", "Set an option of an addon.", is_repeated=True),
+    Option(("--rules",), "FILE", "Change messages as the rules in this TOML file say.", is_repeated=True),
+    Option(
+        ("--block",),
+        "WHAT",
+        "Hide a tool, prompt or resource and refuse its calls: tool:NAME; or refuse every request that a filter"
+        " expression matches.",
+        is_repeated=True,
+    ),
+    Option(("--map-tool",), "NAME=OTHER", "Show the tool NAME to the client as OTHER.", is_repeated=True),
+    Option(
+        ("--set-argument",),
+        "[TOOL.]NAME=JSON",
+        "Set an argument of calls of TOOL, or of all tools.",
+        is_repeated=True,
+    ),
+    Option(
+        ("--set-header",),
+        "NAME=VALUE",
+        "Set a header of every HTTP request; without VALUE it is removed.",
+        is_repeated=True,
+    ),
+    Option(
+        ("--respond",),
+        "WHAT=JSON",
+        "Answer in the server's place what WHAT matches, with a result, or with the JSON in @FILE.",
+        is_repeated=True,
+    ),
+    Option(
+        ("--break",),
+        "EXPR",
+        "Hold each message that a filter expression matches, until somebody passes, changes, drops or answers it: here,"
+        " or with mcpsniff attach.",
+        is_repeated=True,
+    ),
+    Option(
+        ("--fault",),
+        "FAULT",
+        "Do this to messages: NAME[=VALUE][,p=0.1][,if=EXPR] (mcpsniff addons --faults lists them).",
+        is_repeated=True,
+    ),
+    Option(("--fault-seed",), "NUMBER", "Repeat the faults of an earlier run, which has told its seed."),
+)
+"""What changes messages, or lets addons see them: common to stdio, http, forward and run."""
+
 STDIO: "Final" = (
     *RECORDING,
+    *INTERCEPTING,
     Option(
         ("--grace",),
         "SECONDS",
@@ -106,6 +159,7 @@ STDIO: "Final" = (
 
 HTTP: "Final" = (
     *RECORDING,
+    *INTERCEPTING,
     Option(
         ("--listen",),
         "HOST:PORT",
@@ -174,6 +228,7 @@ ONLY: "Final" = Option(
 
 FORWARD: "Final" = (
     *RECORDING,
+    *INTERCEPTING,
     Option(
         ("--listen",),
         "HOST:PORT",

@@ -1,0 +1,1 @@
+"""Break points: messages that a person looks at, changes, passes, drops or answers."""

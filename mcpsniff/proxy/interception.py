@@ -1,0 +1,76 @@
+"""What the options for addons, rules, break points and faults come to; without them nothing of it is loaded."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Final
+
+    from mcpsniff.hooks.editor import Editor, Interceptor
+    from mcpsniff.proxy.recorder import Recorder
+
+NAMES: "Final" = (
+    "addon",
+    "set",
+    "rules",
+    "block",
+    "map_tool",
+    "set_argument",
+    "set_header",
+    "respond",
+    "fault",
+    "fault_seed",
+    "break",
+)
+"""The options (`mcpsniff.cli.options.INTERCEPTING`) that ask for something of this."""
+
+
+class Interception:
+    """Edit hooks in line (``editor``, None if nothing edits), and addons that observe in a process of their own."""
+
+    def __init__(self, editor: "Editor | None", observers: "Sequence[str]") -> None:
+        self.editor = editor
+        self.observers = list(observers)
+        """Words for the process that follows the capture: ``--addon FILE``, ``--set NAME=VALUE``."""
+
+    def begin(self, recorder: "Recorder", remark_by: str = "mcpsniff") -> None:
+        """Traffic begins; what edit hooks have to remark goes into the capture."""
+        if self.editor is not None:
+            self.editor.begin(lambda text: recorder.mark("comment", None, {"text": text, "by": remark_by}))
+
+    def finish(self, say: "Callable[[str], object]") -> None:
+        """Traffic has ended: say what there is to be said about rules, faults and break points."""
+        if self.editor is not None:
+            for sentence in self.editor.end():
+                say(sentence)
+
+
+def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], object]") -> "Interception | None":
+    """Load what ``options`` ask for, before anything is begun; None if that is nothing.
+
+    ``transport`` is stdio, http or forward. Raises UsageError: an addon that cannot be imported, a rule that is none.
+    """
+    if not any(options.get(name) for name in NAMES):
+        return None
+    from mcpsniff.hooks.editor import Editor
+
+    interceptors: list[Interceptor] = []
+    if any(options.get(name) for name in ("rules", "block", "map_tool", "set_argument", "set_header", "respond")):
+        from mcpsniff.proxy.rules.reading import rules_from
+
+        interceptors += rules_from(options)
+    observers: list[str] = []
+    if options.get("addon") or options.get("set"):
+        from mcpsniff.hooks.loading import load
+
+        addons = load(options["addon"], options["set"], say)
+        interceptors += addons.editing
+        observers = addons.observers
+    if options.get("fault"):
+        from mcpsniff.proxy.faults.reading import faults_from
+
+        interceptors += faults_from(options["fault"], options["fault_seed"], transport)
+    if options.get("break"):
+        from mcpsniff.proxy.breaks.reading import breaks_from
+
+        interceptors += breaks_from(options["break"], transport, say)
+    return Interception(Editor(interceptors, say) if interceptors else None, observers)
