@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mcpsniff.cli.options import STDIO, HelpAskedError, parse
+from mcpsniff.cli.options import STDIO, HelpAskedError, default, parse
 from mcpsniff.errors import UsageError
 from tests.proxy.wrapped import environment
 
-DEFAULTS = {option.name: option.default for option in STDIO}
+DEFAULTS = {option.name: default(option) for option in STDIO}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,7 @@ DEFAULTS = {option.name: option.default for option in STDIO}
         (["--dir=", "--", "cat"], {"dir": ""}, ["cat"]),
         (["--grace", "0.5", "--quiet", "--", "cat"], {"grace": 0.5, "quiet": True}, ["cat"]),
         (["--label", "a", "--label", "b", "--", "cat"], {"label": "b"}, ["cat"]),
+        (["--addon", "a.py", "--addon=b.py", "x"], {"addon": ["a.py", "b.py"]}, ["x"]),
         (["--no-transcript", "--keep-secrets", "x"], {"no_transcript": True, "keep_secrets": True}, ["x"]),
         (["--"], {}, []),
         ([], {}, []),
