@@ -140,12 +140,18 @@ class Talk:
                 message.link = answered
                 if answered is not None and answered.token is not None:
                     self._tokens.pop((answered.direction, answered.token), None)
-            if answered is not None:
+            if answered is not None and answered.cancel is None:
                 answered.t_end, answered.response = t, 0
         elif message.method == "notifications/progress":
             token = token_key(message.params.get("progressToken"))
             if token is not None:
                 message.link = self._tokens.get((OTHER[message.direction], token))
+        elif message.method == "notifications/cancelled":
+            key = token_key(message.params.get("requestId"))
+            if key is not None:
+                message.link = cancelled = self._open.get((message.direction, key))
+                if cancelled is not None:
+                    cancelled.cancel = 0
 
     def made_by(self, message: Message) -> str | None:
         """Who has made the request that this answers; None if the other side has. Asked once."""
