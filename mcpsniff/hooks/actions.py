@@ -149,6 +149,11 @@ def refuse(message: Message, text: str, *, code: int = REFUSED, data: Any = None
     return Back(_answering(message, ERROR, {"error": error}), why)
 
 
+def back(message: Message, why: str = "") -> Back:
+    """Send ``message`` to the side that the message at hand came from."""
+    return Back(message, why)
+
+
 def request(method: str, params: Mapping[str, Any] | None = None) -> Message:
     """A request of our own. It gets an id that nobody else uses, and its answer is kept from the other side."""
     return made(REQUEST, {"jsonrpc": "2.0", "method": method, **_params(params)})
