@@ -40,6 +40,27 @@ class Raw:
 
 
 @dataclass(slots=True)
+class Text:
+    """This text goes on in the transport's framing, where the JSON of ``message`` would, or besides if that is None.
+
+    It need not be JSON. On pipes it must be one line.
+    """
+
+    data: bytes
+    message: Message | None = None
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Later:
+    """The message goes on after the next one of its direction, or after so many seconds if none comes."""
+
+    message: Message
+    seconds: float
+    why: str = ""
+
+
+@dataclass(slots=True)
 class Cut:
     """Only the first ``keep`` bytes of the message's frame go on; over HTTP its body or stream ends there."""
 
@@ -105,7 +126,7 @@ class Told:
     why: str = ""
 
 
-type Action = Back | Raw | Cut | Paced | Headed | HttpAnswer | Stall | Disconnect | Drop | Told
+type Action = Back | Raw | Text | Later | Cut | Paced | Headed | HttpAnswer | Stall | Disconnect | Drop | Told
 type Returned = Message | Action | Sequence[Message | Action] | None
 
 

@@ -13,7 +13,8 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from mcpsniff.hooks.actions import Action, Back, Drop, Headed, HttpHead, Returned, Told, is_made
+from mcpsniff.hooks.actions import Action, Back, Drop, Headed, HttpHead, Later, Returned, Text, Told, is_made
+from mcpsniff.hooks.later import Keeper
 from mcpsniff.protocol.exchange import OTHER, Exchange, target_of, token_key
 from mcpsniff.protocol.jsonrpc import classify
 from mcpsniff.protocol.message import BATCH, ERROR, REQUEST, RESPONSE, IdKey, Message
@@ -51,6 +52,9 @@ class Lane(Protocol):
     @property
     def is_gone(self) -> bool:
         """True once nobody is there any more to whom the message could go: whoever holds it may give up."""
+
+    def late(self, out: "Outgoing") -> object:
+        """From any thread: let this leave (ADDED) between two messages of the stream, unless that has ended."""
 
 
 class Interceptor(Protocol):
@@ -196,6 +200,7 @@ class Editor:
         self._talks: OrderedDict[Any, Talk] = OrderedDict()
         self._numbers = 0
         self._lock = Lock()
+        self._keeper = Keeper()
 
     def talk(self, key: Any) -> Talk:
         """The conversation that a shell knows by ``key``: a session id, or a connection where there is none."""
@@ -215,9 +220,19 @@ class Editor:
         if EMPTY_LINE in frame.flaws:
             return None
         whole, *elements = classify(frame, reader)
-        if whole.kind == BATCH:
-            return self._batch(whole, elements, talk, lane)
-        return self._one(whole, talk, lane)
+        earlier = self._keeper.of(lane)
+        edit = self._batch(whole, elements, talk, lane) if whole.kind == BATCH else self._one(whole, talk, lane)
+        if edit is not None and not edit.passes:
+            return edit
+        kept = self._keeper.passed((talk.number, frame.direction), earlier)
+        if not kept:
+            return edit
+        leaving = [Outgoing(SAME, "", "", whole.raw, whole)] if edit is None else edit.leaving
+        return Edit(kept[0].by, kept[0].why, leaving + kept) if edit is None else edit._replace(leaving=leaving + kept)
+
+    def flush(self, lane: Lane) -> list[Outgoing]:
+        """A stream is about to end: what is still to leave on it (ADDED). May wait for what is to overtake it."""
+        return self._keeper.flush(lane)
 
     def edit_head(self, head: HttpHead) -> None:
         """Let interceptors change a head of HTTP."""
@@ -246,7 +261,7 @@ class Editor:
         if by is not None:
             return Edit(by, ANSWER_KEPT, [])
         talk.place(message, message.frame.t_last)
-        items = self._run(message, lane)
+        items = [self._kept_back(item, message, talk, lane) for item in self._run(message, lane)]
         if len(items) == 1 and items[0].what is message:
             item = items[0]
             data = self._text(message, item.by)
@@ -273,7 +288,7 @@ class Editor:
         several: Sequence[Message | Action]
         several = () if returned is None else returned if isinstance(returned, Sequence) else (returned,)
         if not several:
-            return [_Item(Drop(), interceptor.name)]
+            return [_Item(Drop(), interceptor.name, item.why)]
         items = []
         for one in several:
             if one is message:
@@ -282,8 +297,21 @@ class Editor:
             what = one.message if isinstance(one, Headed | Told) else one
             why = "" if isinstance(one, Message) else one.why
             headers = {**item.headers, **one.headers} if isinstance(one, Headed) else dict(item.headers)
-            items.append(_Item(what, interceptor.name, why or (item.why if what is message else ""), headers))
+            before = item.why if what is message or not isinstance(what, Message) else ""
+            items.append(_Item(what, interceptor.name, "; ".join(filter(None, (before, why))), headers))
         return items
+
+    def _kept_back(self, item: _Item, arrived: Message, talk: Talk, lane: Lane) -> _Item:
+        """Wait with what is to leave later if it has a body for itself, else keep it and drop it here."""
+        later, way = item.what, (talk.number, arrived.direction)
+        if not isinstance(later, Later):
+            return item
+        if arrived.frame.framing == "body":
+            self._keeper.wait(way, lane, later.seconds)
+            return _Item(later.message, item.by, item.why, item.headers)
+        out = self._outgoing(item, arrived, talk, takes_its_place=False)
+        self._keeper.keep(out._replace(what=ADDED, action=None), way, lane, later.seconds)
+        return _Item(Drop(), item.by, item.why)
 
     def _edit(self, arrived: Message, items: list[_Item], talk: Talk) -> Edit:
         """Give each item its role and its text."""
@@ -300,12 +328,13 @@ class Editor:
 
     def _outgoing(self, item: _Item, arrived: Message, talk: Talk, *, takes_its_place: bool) -> Outgoing:
         message = _message(item.what)
-        action = None if isinstance(item.what, Message | Back) else item.what
+        action = None if isinstance(item.what, Message | Back | Text) else item.what
         is_back = isinstance(item.what, Back)
         direction = OTHER[arrived.direction] if is_back else arrived.direction
         if message is not None and message.kind == REQUEST and is_made(message) and "id" not in message.body:
             talk.adopt(message, direction, item.by)
         data = b"" if message is None else self._text(message, item.by)
+        data = item.what.data if isinstance(item.what, Text) else data
         by = item.by or self._editors()
         if is_back:
             return Outgoing(BACK, by, item.why, data, message, None, item.headers)
