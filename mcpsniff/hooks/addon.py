@@ -1,0 +1,211 @@
+"""An addon: a file, the hooks in it, and the versions of it that follow when the file changes while it is in use."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final
+
+from mcpsniff.capture.labels import shown
+from mcpsniff.errors import UsageError
+from mcpsniff.hooks.context import ctx
+from mcpsniff.hooks.events import EDITING, HOOKS, OBSERVING, Load
+from mcpsniff.hooks.faults import broken, described, place
+from mcpsniff.hooks.options import Loader, Options
+from mcpsniff.hooks.script import Script, Signature, forget, run_file, signature
+from mcpsniff.hooks.waiting import settled
+
+REST: Final = 0.1
+"""Seconds for which a file must have been left alone before it is read again: it may be half written."""
+
+type Call = Callable[..., Any]
+
+
+@dataclass(slots=True)
+class Version:
+    """What one reading of the file has given."""
+
+    script: Script
+    options: Options
+    hooks: dict[str, list[Call]]
+    """By name, what is to be called."""
+    calls: int = 0
+    """Calls that are going on."""
+    is_over: bool = False
+    """True once another version has taken over."""
+    settings: list[str] = field(default_factory=list)
+    """The words that are for its options."""
+
+    def has(self, group: str) -> bool:
+        """True if it has a hook of that group."""
+        return any(HOOKS[name].group == group for name in self.hooks)
+
+
+class Addon:
+    """The addon in the file at ``path``. Raises UsageError, which names file and line, if it cannot be loaded."""
+
+    def __init__(self, path: str, say: Callable[[str], object]) -> None:
+        self.path = os.path.abspath(path)
+        self.name = os.path.splitext(os.path.basename(self.path))[0]
+        self._say = say
+        self._lock = Lock()
+        self._reload = Lock()
+        self._settings: list[str] = []
+        self._begun = False
+        self._told: set[tuple[str, str]] = set()
+        self._failures = 0
+        self._version = self._read(fresh=False)
+        self._seen: Signature | None = signature(self._version.script.files)
+
+    @property
+    def options(self) -> Options:
+        """Those that it has declared."""
+        return self._version.options
+
+    def has(self, group: str) -> bool:
+        """True if it has a hook of that group: `OBSERVING` or `EDITING`."""
+        return self._version.has(group)
+
+    def configure(self, settings: Sequence[str]) -> None:
+        """Set its options, and tell it. Raises UsageError: an unknown name, a bad value, the addon's own refusal."""
+        self._settings = list(settings)
+        self._configure(self._version)
+
+    def begin(self) -> None:
+        """Traffic begins."""
+        self._begun = True
+        self.tell("running")
+
+    def end(self) -> list[str]:
+        """Traffic has ended; what is to be said."""
+        self.tell("done")
+        if self._failures <= len(self._told):
+            return []
+        return [f"the addon {shown(self.name)} failed {self._failures} times in all"]
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Call a hook whose result does not matter."""
+        with self.version() as version:
+            self._tell(version, name, *arguments)
+
+    @contextmanager
+    def version(self) -> Iterator[Version]:
+        """The version in force, which does not end before this block."""
+        if signature(self._version.script.files) != self._seen:
+            self._look()
+        with self._lock:
+            version = self._version
+            version.calls += 1
+        try:
+            yield version
+        finally:
+            with self._lock:
+                version.calls -= 1
+                is_last = version.is_over and not version.calls
+            if is_last:
+                self._bury(version)
+
+    def complain(self, hook: str, error: BaseException, what: str = "") -> None:
+        """Tell of an exception, once for each place; ``what`` becomes of it."""
+        self._failures += 1
+        where = place(error, self.path) or shown(self.path)
+        key = (hook, where)
+        if key not in self._told:
+            self._told.add(key)
+            self._say(f"the addon {shown(self.name)} failed in {hook}: {where}: {described(error)}{what}")
+
+    def complain_of(self, hook: str, text: str) -> None:
+        """Tell what is wrong with what a hook has returned, once."""
+        self._failures += 1
+        if (hook, text) not in self._told:
+            self._told.add((hook, text))
+            self._say(f"the addon {shown(self.name)}: {text}")
+
+    # -- versions --------------------------------------------------------------------------------------------------
+
+    def _read(self, *, fresh: bool) -> Version:
+        """Read the file and let it declare its options. Raises UsageError."""
+        options = Options()
+        try:
+            script = run_file(self.path, fresh=fresh)
+            hooks = {name: [*_calls(script, name)] for name in HOOKS}
+            version = Version(script, options, {name: calls for name, calls in hooks.items() if calls})
+            for call in version.hooks.get("load", ()):
+                settled(call(*Load(Loader(options)).arguments()))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - SystemExit, too: a file may call sys.exit()
+            raise UsageError(f"cannot load the addon {broken(error, self.path)}") from None
+        return version
+
+    def _configure(self, version: Version) -> None:
+        updated = version.options.set([word for word in self._settings if word.partition("=")[0] in version.options])
+        ctx.options.take(version.options)
+        updated |= {option.name for option in version.options}
+        for call in version.hooks.get("configure", ()):
+            try:
+                settled(call(updated))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001
+                raise UsageError(f"the addon refuses its options: {broken(error, self.path)}") from None
+
+    def _look(self) -> None:
+        """The file has changed: take its new version, unless that is broken."""
+        if not self._reload.acquire(blocking=False):
+            return
+        try:
+            now = signature(self._version.script.files)
+            if now is None or now == self._seen:
+                return
+            if any(abs(time.time() - mtime / 1e9) < REST for mtime, *_ in now):
+                return
+            old, self._seen = self._version, now
+            try:
+                version = self._read(fresh=True)
+                if not version.hooks:
+                    raise UsageError(f"{shown(self.path)} has no hook any more")
+                self._configure(version)
+            except (UsageError, KeyboardInterrupt) as error:
+                self._say(f"{error}; its earlier version goes on")
+                return
+            self._take(old, version)
+        finally:
+            self._reload.release()
+
+    def _take(self, old: Version, new: Version) -> None:
+        self._told.clear()
+        self._seen = signature(new.script.files)
+        if self._begun:
+            self._tell(new, "running")
+        with self._lock:
+            self._version, old.is_over = new, True
+            is_last = not old.calls
+        if is_last:
+            self._bury(old)
+        for group, what in ((EDITING, "changes messages"), (OBSERVING, "observes")):
+            if new.has(group) and not old.has(group):
+                self._say(f"the addon {shown(self.name)} now {what}, which is for the next start")
+        self._say(f"read {shown(self.path)} again")
+
+    def _bury(self, version: Version) -> None:
+        """The last call of an old version has ended."""
+        self._tell(version, "done")
+        forget(version.script)
+
+    def _tell(self, version: Version, name: str, *arguments: Any) -> None:
+        for call in version.hooks.get(name, ()):
+            try:
+                settled(call(*arguments))
+            except BaseException as error:  # noqa: BLE001 - nothing that an addon does may end us
+                self.complain(name, error)
+
+
+def _calls(script: Script, name: str) -> Iterator[Call]:
+    """The functions of that name on the module and its objects."""
+    for target in script.targets:
+        found = getattr(target, name, None)
+        if callable(found):
+            yield found

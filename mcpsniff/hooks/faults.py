@@ -1,0 +1,43 @@
+"""Where and how an addon went wrong, in one sentence: never a traceback."""
+
+import os
+from typing import Final
+
+from mcpsniff.capture.labels import shown
+
+LONGEST: Final = 300
+"""Characters of an exception's own text that are shown."""
+
+
+def described(error: BaseException) -> str:
+    """The type of an exception and what it says, on one line."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the addon's own __str__
+        text = ""
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return shown(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def place(error: BaseException, path: str) -> str:
+    """File and line of the last step in the addon at ``path``, or in a file beside it; empty if there is none."""
+    folder = os.path.dirname(path)
+    found = ""
+    step = error.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        if name == path or (folder and os.path.dirname(name) == folder):
+            found = f"{shown(name)}, line {step.tb_lineno}"
+        step = step.tb_next
+    return found
+
+
+def broken(error: BaseException, path: str) -> str:
+    """Why the addon at ``path`` cannot be loaded, with file and line."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        text = shown(" ".join((error.msg or "").split()))
+        line = "" if error.lineno is None else f", line {error.lineno}"
+        return f"{shown(str(error.filename))}{line}: {type(error).__name__}: {text}"
+    if isinstance(error, OSError) and error.filename in (path, path.encode()) and not place(error, path):
+        return f"{shown(path)}: {shown(error.strerror or str(error))}"
+    return f"{place(error, path) or shown(path)}: {described(error)}"

@@ -1,0 +1,72 @@
+"""Asynchronous hooks: all run in the loop of one thread, which begins with the first of them."""
+
+from collections.abc import Awaitable
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
+
+    from mcpsniff.hooks.editor import Lane
+
+AT_ONCE: Final = 0.001
+"""Seconds in which a hook that does not wait is done."""
+LOOK: Final = 0.1
+"""Seconds between two looks whether anybody is still there to whom a held message could go."""
+
+_lock: Final = Lock()
+_loops: "Final[list[asyncio.AbstractEventLoop]]" = []
+
+
+class GoneError(Exception):
+    """Nobody is there any more to whom the message could go."""
+
+
+def settled(returned: Any, lane: "Lane | None" = None) -> Any:
+    """What a hook has returned, awaited if it is asynchronous. Raises what it raises, and GoneError."""
+    if not hasattr(returned, "__await__"):
+        return returned
+    future = _begin(returned)
+    if lane is None or _is_done(future, AT_ONCE):
+        return _outcome(future)
+    with lane.holding():
+        while not _is_done(future, LOOK):
+            if lane.is_gone:
+                future.cancel()
+                raise GoneError
+    return _outcome(future)
+
+
+def _begin(awaitable: Awaitable[Any]) -> "Future[tuple[Any, BaseException | None]]":
+    import asyncio
+
+    with _lock:
+        if not _loops:
+            loop = asyncio.new_event_loop()
+            Thread(target=loop.run_forever, name="asynchronous hooks", daemon=True).start()
+            _loops.append(loop)
+    return asyncio.run_coroutine_threadsafe(_guarded(awaitable), _loops[0])
+
+
+async def _guarded(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """The result, or the exception: a SystemExit would end the loop."""
+    try:
+        return await awaitable, None
+    except BaseException as error:  # noqa: BLE001
+        return None, error
+
+
+def _is_done(future: "Future[tuple[Any, BaseException | None]]", seconds: float) -> bool:
+    """Wait for so long or less."""
+    from concurrent.futures import wait
+
+    return bool(wait([future], seconds).done)
+
+
+def _outcome(future: "Future[tuple[Any, BaseException | None]]") -> Any:
+    """What came of it, for which it is waited."""
+    result, error = future.result()
+    if error is not None:
+        raise error
+    return result
