@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
@@ -19,6 +19,7 @@ from mitmproxy.addons.proxyserver import Proxyserver
 from mitmproxy.http import HTTPFlow
 from mitmproxy.master import Master
 from mitmproxy.options import Options
+from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.tcp import TCPFlow
 from mitmproxy.utils.asyncio_utils import install_exception_handler, set_eager_task_factory
@@ -68,6 +69,9 @@ class Engine:
         self._modes = [ProxyMode.parse(mode) for mode in modes]
         self._options = {**_OPTIONS, **(options or {}), "mode": list(modes)}
         self._proxy = Proxyserver()  # type: ignore[no-untyped-call]
+        self.common: list[Any] = [_Manners(), self._proxy, NextLayer(), self.tls]
+        """mitmproxy's addons that every connection needs."""
+        self._master: Master | None = None
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
         self._started = threading.Event()
@@ -109,6 +113,14 @@ class Engine:
         with suppress(FutureTimeoutError):
             done.result(1 if self._thread.is_alive() else 0)
 
+    def submit[T](self, what: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Have something done in the engine's thread, from any other."""
+        try:
+            return asyncio.run_coroutine_threadsafe(what, self._loop)
+        except RuntimeError:  # it has ended
+            what.close()
+            raise OSError("mitmproxy has ended") from None
+
     def stop_listening(self) -> None:
         """Let no more clients in."""
         self.call(self._stop_listening)
@@ -133,6 +145,18 @@ class Engine:
 
     # -- in the engine's thread --------------------------------------------------------------------------------------
 
+    def handler[H: ProxyConnectionHandler](
+        self, kind: Callable[..., H], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mode: ProxyMode
+    ) -> H:
+        """Return what serves a connection that did not come in at a port."""
+        assert self._master is not None
+        return kind(self._master, reader, writer, self._master.options, mode)
+
+    async def serve(self, handler: ProxyConnectionHandler) -> None:
+        """Serve such a connection to its end."""
+        with self._proxy.register_connection(handler.client.id, handler):
+            await handler.handle_client()
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
@@ -144,10 +168,9 @@ class Engine:
             self._loop.close()
 
     async def _serve(self) -> None:
-        master = Master(Options(), event_loop=self._loop)
+        master = self._master = Master(Options(), event_loop=self._loop)
         with install_exception_handler(master._asyncio_exception_handler), set_eager_task_factory():
-            addons = [*self._addons, _Manners(), self._proxy, NextLayer(), self.tls]
-            master.addons.add(*addons)  # type: ignore[no-untyped-call]
+            master.addons.add(*self._addons, *self.common)  # type: ignore[no-untyped-call]
             master.options.update(**self._options)  # type: ignore[no-untyped-call]
             if not self.tls.has_clients:
                 self.tls.prepare()

@@ -141,7 +141,7 @@ class Reverse:
                 lambda rewrite: tap.changed(flow, rewrite),
                 lambda error: tap.fail(None, RESPONSE, 0, error),
             )
-        _frame(flow)
+        give_an_end(flow)
 
     def response(self, flow: HTTPFlow) -> None:
         """A response is over."""
@@ -212,7 +212,7 @@ class Counter(Answers):
             self._place.tap.remark(f"a client is answered 400: {why}")
 
 
-def _frame(flow: HTTPFlow) -> None:
+def give_an_end(flow: HTTPFlow) -> None:
     """Give a response of HTTP/2 that does not tell its length an end that the client can see, and miss.
 
     Otherwise only the end of the connection would be its end, and a stream that breaks off would seem whole.
