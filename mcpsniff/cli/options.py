@@ -135,6 +135,13 @@ INTERCEPTING: "Final" = (
         is_repeated=True,
     ),
     Option(
+        ("--break-timeout",),
+        "SECONDS",
+        "Let what is held at a break point pass unchanged after so long (default: it waits for somebody).",
+        None,
+        float,
+    ),
+    Option(
         ("--fault",),
         "FAULT",
         "Do this to messages: NAME[=VALUE][,p=0.1][,if=EXPR] (mcpsniff addons --faults lists them).",

@@ -1,11 +1,14 @@
 """What the options for addons, rules, break points and faults come to; without them nothing of it is loaded."""
 
+from mcpsniff.errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Final
 
     from mcpsniff.hooks.editor import Editor, Interceptor
+    from mcpsniff.proxy.breaks.point import BreakPoints
     from mcpsniff.proxy.recorder import Recorder
 
 NAMES: "Final" = (
@@ -27,10 +30,28 @@ NAMES: "Final" = (
 class Interception:
     """Edit hooks in line (``editor``, None if nothing edits), and addons that observe in a process of their own."""
 
-    def __init__(self, editor: "Editor | None", observers: "Sequence[str]") -> None:
+    def __init__(
+        self, editor: "Editor | None", observers: "Sequence[str]", breaks: "BreakPoints | None" = None
+    ) -> None:
         self.editor = editor
+        self._breaks = breaks
         self.observers = list(observers)
         """Words for the process that follows the capture: ``--addon FILE``, ``--set NAME=VALUE``."""
+
+    @property
+    def desk(self) -> str | None:
+        """The path of the socket by which somebody sees what is held at break points; None if nothing can be."""
+        return None if self._breaks is None or self._breaks.service is None else self._breaks.service.path
+
+    def called(self, *labels: str) -> None:
+        """The session's captures are called so: `mcpsniff attach` finds it by these names."""
+        if self._breaks is not None:
+            self._breaks.labels[:] = labels
+
+    def let_go(self) -> None:
+        """The end begins: what is held at break points passes now, and nothing is held any more."""
+        if self._breaks is not None:
+            self._breaks.desk.end()
 
     def begin(self, recorder: "Recorder", remark_by: str = "mcpsniff") -> None:
         """Traffic begins; what edit hooks have to remark goes into the capture."""
@@ -49,6 +70,8 @@ def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], 
 
     ``transport`` is stdio, http or forward. Raises UsageError: an addon that cannot be imported, a rule that is none.
     """
+    if options.get("break_timeout") is not None and not options.get("break"):
+        raise UsageError("--break-timeout is for what --break holds")
     if not any(options.get(name) for name in NAMES):
         return None
     from mcpsniff.hooks.editor import Editor
@@ -69,8 +92,10 @@ def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], 
         from mcpsniff.proxy.faults.reading import faults_from
 
         interceptors += faults_from(options["fault"], options["fault_seed"], transport)
+    breaks: BreakPoints | None = None
     if options.get("break"):
         from mcpsniff.proxy.breaks.reading import breaks_from
 
-        interceptors += breaks_from(options["break"], transport, say)
-    return Interception(Editor(interceptors, say) if interceptors else None, observers)
+        breaks = breaks_from(options["break"], options.get("break_timeout"), transport, say)
+        interceptors.append(breaks)
+    return Interception(Editor(interceptors, say) if interceptors else None, observers, breaks)

@@ -3,9 +3,25 @@
 from collections.abc import Callable, Sequence
 
 from mcpsniff.errors import UsageError
-from mcpsniff.hooks.editor import Interceptor
+from mcpsniff.proxy.breaks.desk import Desk
+from mcpsniff.proxy.breaks.places import listening
+from mcpsniff.proxy.breaks.point import BreakPoints
+from mcpsniff.proxy.breaks.service import Service
+from mcpsniff.proxy.rules.matching import matcher
 
 
-def breaks_from(words: Sequence[str], transport: str, say: Callable[[str], object]) -> list[Interceptor]:  # noqa: ARG001
-    """The break points that ``words`` ask for. Raises UsageError."""
-    raise UsageError("break points are not built yet")
+def breaks_from(
+    words: Sequence[str], timeout: float | None, transport: str, say: Callable[[str], object]
+) -> BreakPoints:
+    """The break points that ``words`` ask for; what they hold passes unchanged after ``timeout`` seconds.
+
+    From now on others can attach, and are served once it begins. Raises UsageError: no filter expression, one that
+    cannot be judged on a held message, no place for the socket.
+    """
+    if timeout is not None and timeout <= 0:
+        raise UsageError("--break-timeout needs a number of seconds above 0")
+    points = [(expression, matcher(expression)) for expression in words]
+    listener, path = listening()
+    found = BreakPoints(points, Desk(timeout), transport, say)
+    found.service = Service(found.desk, listener, path, found.describe)
+    return found
