@@ -10,21 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from threading import Lock
+from time import monotonic_ns
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from mcpsniff.hooks.actions import Action, Back, Drop, Headed, HttpHead, Later, Returned, Text, Told, is_made
 from mcpsniff.hooks.later import Keeper
-from mcpsniff.protocol.exchange import OTHER, Exchange, target_of, token_key
-from mcpsniff.protocol.jsonrpc import classify
-from mcpsniff.protocol.message import BATCH, ERROR, REQUEST, RESPONSE, IdKey, Message
+from mcpsniff.hooks.talk import Talk
+from mcpsniff.protocol.exchange import OTHER
+from mcpsniff.protocol.jsonrpc import BATCH_CUT, classify
+from mcpsniff.protocol.message import BATCH, REQUEST, Message
 from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.patch import patched, text_of
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.wire.frames import EMPTY_LINE, Frame
 
-OPEN_LIMIT: Final = 100_000
-"""Requests without an answer, of one conversation, that are remembered."""
+NOTABLE: Final = 1_000_000
+"""Nanoseconds for which a message may be held without a word about it."""
 TALKS_LIMIT: Final = 10_000
 """Conversations that are remembered."""
 
@@ -116,79 +118,6 @@ class _Item:
     headers: dict[str, str | None] = field(default_factory=dict)
 
 
-class Talk:
-    """What the editor remembers of one conversation. See `Editor.talk`."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self._open: dict[tuple[str, IdKey], Exchange] = {}
-        self._tokens: dict[tuple[str, IdKey], Exchange] = {}
-        self._ours: dict[tuple[str, IdKey], str] = {}
-        """Requests that hooks have made, by the direction they went and their id; who made them."""
-        self._made = 0
-        self._lock = Lock()
-
-    def place(self, message: Message, t: int) -> None:
-        """Set what is known of a message because of what came before it: conversation, link, time."""
-        message.conversation, message.t = self.number, t
-        if message.kind == REQUEST and message.key is not None and message.method is not None:
-            link = Exchange(
-                0, self.number, message.direction, message.id or "", message.key, message.method, target_of(message),
-                None, t, t_alive=t,
-            )  # fmt: skip
-            message.link = link
-            self._enter(message, link)
-        elif message.kind in (RESPONSE, ERROR) and message.key is not None:
-            with self._lock:
-                answered = self._open.pop((OTHER[message.direction], message.key), None)
-                message.link = answered
-                if answered is not None and answered.token is not None:
-                    self._tokens.pop((answered.direction, answered.token), None)
-            if answered is not None and answered.cancel is None:
-                answered.t_end, answered.response = t, 0
-        elif message.method == "notifications/progress":
-            token = token_key(message.params.get("progressToken"))
-            if token is not None:
-                message.link = self._tokens.get((OTHER[message.direction], token))
-        elif message.method == "notifications/cancelled":
-            key = token_key(message.params.get("requestId"))
-            if key is not None:
-                message.link = cancelled = self._open.get((message.direction, key))
-                if cancelled is not None:
-                    cancelled.cancel = 0
-
-    def made_by(self, message: Message) -> str | None:
-        """Who has made the request that this answers; None if the other side has. Asked once."""
-        if not self._ours or message.kind not in (RESPONSE, ERROR) or message.key is None:
-            return None
-        with self._lock:
-            return self._ours.pop((OTHER[message.direction], message.key), None)
-
-    def adopt(self, message: Message, direction: str, by: str) -> None:
-        """Give a request that a hook has made an id that nobody else uses."""
-        with self._lock:
-            self._made += 1
-            message.id, message.key = f'"mcpsniff-{self._made}"', f"mcpsniff-{self._made}"
-            while (direction, message.key) in self._open:
-                self._made += 1
-                message.id, message.key = f'"mcpsniff-{self._made}"', f"mcpsniff-{self._made}"
-            self._ours[direction, message.key] = by
-        body = message.body
-        message.body = {"jsonrpc": "2.0", "id": message.key, **{k: v for k, v in body.items() if k != "jsonrpc"}}
-
-    def _enter(self, message: Message, link: Exchange) -> None:
-        with self._lock:
-            self._open[link.direction, link.key] = link
-            if len(self._open) > OPEN_LIMIT:
-                del self._open[next(iter(self._open))]
-            token = token_key(message.meta.get("progressToken"))
-            if token is not None:
-                link.token = token
-                self._tokens[link.direction, token] = link
-                if len(self._tokens) > OPEN_LIMIT:
-                    del self._tokens[next(iter(self._tokens))]
-
-
 class Editor:
     """Gives messages to ``interceptors`` in their order. May be used by many threads at once, a `JsonReader` each."""
 
@@ -261,23 +190,32 @@ class Editor:
         if by is not None:
             return Edit(by, ANSWER_KEPT, [])
         talk.place(message, message.frame.t_last)
-        items = [self._kept_back(item, message, talk, lane) for item in self._run(message, lane)]
+        run, slowest = self._run(message, lane)
+        items = [self._kept_back(item, message, talk, lane) for item in run]
         if len(items) == 1 and items[0].what is message:
             item = items[0]
             data = self._text(message, item.by)
             if data is message.raw and not item.headers and not item.why:
-                return None
+                if slowest is None:
+                    return None
+                item.by = slowest
         return self._edit(message, items, talk)
 
-    def _run(self, message: Message, lane: Lane) -> list[_Item]:
-        """What the interceptors make of a message; the last item is empty-handed if it is dropped."""
+    def _run(self, message: Message, lane: Lane) -> tuple[list[_Item], str | None]:
+        """What the interceptors make of a message, and which of them held it longest, if that is worth a word."""
         items = [_Item(message)]
+        slowest, most = None, NOTABLE
+        began = monotonic_ns()
         for interceptor in self.interceptors:
             through: list[_Item] = []
             for item in items:
                 through += self._step(interceptor, item, lane) if isinstance(item.what, Message) else [item]
             items = through
-        return items
+            now = monotonic_ns()
+            if now - began >= most:
+                slowest, most = interceptor.name, now - began
+            began = now
+        return items, slowest
 
     def _step(self, interceptor: Interceptor, item: _Item, lane: Lane) -> list[_Item]:
         message = item.what
@@ -319,9 +257,13 @@ class Editor:
         items = [item for item in items if not isinstance(item.what, Drop)]
         is_here = any(_message(item.what) is arrived for item in items if not isinstance(item.what, Back))
         leaving: list[Outgoing] = []
+        has_gone = False
         for item in items:
             out = self._outgoing(item, arrived, talk, takes_its_place=not is_here)
             is_here = is_here or out.what == CHANGED
+            if out.what in (SAME, CHANGED):
+                out = out._replace(what=ADDED) if has_gone else out  # once more
+                has_gone = True
             leaving.append(out)
         first = dropped or next((item for item in items if item.by), _Item(arrived))
         return Edit(first.by or self._editors(), first.why, leaving)
@@ -377,13 +319,21 @@ class Editor:
                     on.append(out.data)
         if not by:
             return None
+        if BATCH_CUT in whole.flaws:
+            on += _beyond(whole.raw, len(elements))
         data = _joined(whole.raw, on)
-        changed = [Outgoing(CHANGED, by, why, data, whole)] if on else []
-        return Edit(by, why, changed + beside)
+        what = SAME if data == whole.raw else CHANGED
+        return Edit(by, why, [Outgoing(what, by, why, data, whole), *beside] if on else beside)
 
 
 def _message(what: Message | Action) -> Message | None:
     return what if isinstance(what, Message) else getattr(what, "message", None)
+
+
+def _beyond(raw: bytes, count: int) -> list[bytes]:
+    """The elements of an array after the first ``count``, which nobody has looked at."""
+    text = raw.decode(errors="surrogateescape")
+    return [text[start:stop].encode(errors="surrogateescape") for start, stop in outline(text).elements[count:]]
 
 
 def _joined(raw: bytes, elements: list[bytes]) -> bytes:
