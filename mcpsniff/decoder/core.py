@@ -62,6 +62,10 @@ class Decoder:
         """What the capture is about: the conversation of a wrapped server, or over HTTP the first one with a result."""
         return self._talks.main
 
+    def conversation_of(self, number: int) -> Conversation:
+        """The conversation that a message names by its number."""
+        return self._talks.conversation(number)
+
     # -- what the world tells the decoder --------------------------------------------------------------------------
 
     def feed(self, record: Record) -> list[Event]:

@@ -74,13 +74,16 @@ class Addon:
         self._configure(self._version)
 
     def begin(self) -> None:
-        """Traffic begins."""
-        self._begun = True
-        self.tell("running")
+        """Traffic begins. With several captures it does so for each; the addon hears of it once."""
+        if not self._begun:
+            self._begun = True
+            self.tell("running")
 
     def end(self) -> list[str]:
         """Traffic has ended; what is to be said."""
-        self.tell("done")
+        if self._begun:
+            self._begun = False
+            self.tell("done")
         if self._failures <= len(self._told):
             return []
         return [f"the addon {shown(self.name)} failed {self._failures} times in all"]

@@ -41,11 +41,15 @@ class Context:
         """``ctx.options.NAME`` is the value of an option."""
         self.log = Log(self)
         self.say: Callable[[str], object] = _on_stderr
-        self.remark: Callable[[str], object] = self._say_remark
-        """Write a sentence into the capture, where messages are edited; elsewhere it is only said."""
+        self.captures: list[Callable[[str], object]] = []
+        """What writes a remark into a capture, where messages are edited."""
 
-    def _say_remark(self, text: str) -> None:
-        self.say(str(text))
+    def remark(self, text: str) -> None:
+        """Write a sentence into the capture, where messages are edited; elsewhere it is only said."""
+        if not self.captures:
+            self.say(str(text))
+        for write in self.captures:
+            write(str(text))
 
 
 ctx = Context()

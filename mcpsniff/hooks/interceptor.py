@@ -62,7 +62,8 @@ class AddonInterceptor:
 
     def begin(self, remark: Callable[[str], object]) -> None:
         """Traffic begins."""
-        ctx.remark = remark
+        if remark not in ctx.captures:
+            ctx.captures.append(remark)
         self._addon.begin()
 
     def end(self) -> Sequence[str]:

@@ -50,7 +50,7 @@ def read(files: Sequence[str], settings: Sequence[str], say: Callable[[str], obj
     """
     if settings and not files:
         raise UsageError(f"--set {settings[0]} sets an option of an addon, and there is no --addon")
-    ctx.options, ctx.say = Options(), say
+    ctx.options, ctx.say, ctx.captures = Options(), say, []
     addons = [Addon(file, say) for file in files]
     known = Options()
     for addon in addons:

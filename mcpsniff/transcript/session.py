@@ -10,6 +10,7 @@ from mcpsniff.capture.records import COMMENT, Header, Record
 from mcpsniff.checks import Finding
 from mcpsniff.checks.recorder import damage_finding
 from mcpsniff.decoder import Decoder, Event
+from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.transcript.head import Entry, head, is_settled
 from mcpsniff.transcript.rows import Row, RowBuilder
 from mcpsniff.transcript.summary import Summary
@@ -78,6 +79,10 @@ class Session:
         """The head, as far as the events so far tell."""
         parts = len(getattr(self._source, "parts", ()))
         return head(self._source.header, self._decoder.conversation, self._source.path, self.talks, parts)
+
+    def conversation(self, number: int) -> Conversation:
+        """The conversation that a message names by its number."""
+        return self._decoder.conversation_of(number)
 
     @property
     def whole(self) -> Whole | None:
