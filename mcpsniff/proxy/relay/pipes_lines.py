@@ -1,0 +1,95 @@
+"""Whole lines out of the pieces in which a pipe brings them, with their very bytes, to be held one at a time."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from mcpsniff.wire.frames import Frame
+from mcpsniff.wire.ndjson import LineSplitter
+
+LIMIT: Final = 64 << 20
+"""Bytes of a line that is held; a longer one passes in pieces, and nobody edits it."""
+
+
+class Piece(NamedTuple):
+    """A whole line, or a part of one that is too long."""
+
+    frame: Frame | None
+    """None: it is part of a line that is too long."""
+    data: bytes
+    """The bytes as they came, with the line's end."""
+    ends_line: bool
+
+
+class Cutter:
+    """Cuts what arrives on one channel. It keeps at most ``limit`` bytes of a line that has not ended."""
+
+    def __init__(self, channel: int, direction: str, *, limit: int = LIMIT) -> None:
+        self.channel = channel
+        self.direction = direction
+        self._limit = limit
+        self._lines = LineSplitter(channel, direction, limit=limit)
+        self._offset = 0
+        """The place in the channel of the first byte that is kept, or of the next one."""
+        self._kept = bytearray()
+        self._t_first = 0
+        self._passing = False
+
+    @property
+    def kept(self) -> int:
+        """How many bytes of a line that has not ended are kept."""
+        return len(self._kept)
+
+    def feed(self, t: int, data: bytes) -> Iterator[Piece]:
+        """Take what one read returned at ``t`` (microseconds); return what is to go on, in order."""
+        start = 0
+        while stop := data.find(b"\n", start) + 1:
+            yield self._line(t, data[start:stop])
+            start = stop
+        if start < len(data):
+            piece = self._unended(t, data[start:])
+            if piece is not None:
+                yield piece
+
+    def finish(self, t: int) -> Iterator[Piece]:
+        """The stream has ended at ``t``: what is left is a line without its LF."""
+        if self._kept:
+            data = bytes(self._kept)
+            self._lines.feed(t, data)
+            (frame,) = self._lines.finish(t)
+            frame.t_first = self._t_first
+            self._moved(len(data))
+            yield Piece(frame, data, ends_line=True)
+
+    def _line(self, t: int, data: bytes) -> Piece:
+        """Complete a line with ``data``, which ends in its LF."""
+        t_first = t
+        if self._kept:
+            t_first = self._t_first
+            data = bytes(self._kept) + data
+        if self._passing or len(data) > self._limit:
+            self._moved(len(data))
+            self._passing = False
+            self._lines = LineSplitter(self.channel, self.direction, limit=self._limit, offset=self._offset)
+            return Piece(None, data, ends_line=True)
+        (frame,) = self._lines.feed(t, data)
+        frame.t_first = t_first
+        self._moved(len(data))
+        return Piece(frame, data, ends_line=True)
+
+    def _unended(self, t: int, data: bytes) -> Piece | None:
+        """Keep the beginning of a line, or let it pass if that gets too long."""
+        if not self._passing:
+            if not self._kept:
+                self._t_first = t
+            self._kept += data
+            if len(self._kept) < self._limit:
+                return None
+            data = bytes(self._kept)
+            self._passing = True
+        self._moved(len(data))
+        return Piece(None, data, ends_line=False)
+
+    def _moved(self, count: int) -> None:
+        self._offset += count
+        if self._kept:
+            self._kept = bytearray()
