@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Final
 
@@ -17,7 +17,6 @@ from mcpsniff.cli.live import NICENESS, Given
 from mcpsniff.cli.output import note
 from mcpsniff.errors import CaptureError, McpsniffError
 from mcpsniff.hooks.addon import Addon
-from mcpsniff.hooks.events import OBSERVING
 from mcpsniff.hooks.loading import read
 from mcpsniff.hooks.manager import Manager, Told
 from mcpsniff.transcript.live.foot import Going
@@ -30,41 +29,26 @@ TO_END: Final = 5
 OPTIONS: Final = {"--addon": 0, "--set": 1}
 
 
-class HookView:
-    """Tells addons of one session what it would show. ``view``: it is shown, too."""
+class Unseen:
+    """A view that tells addons of a session, and shows nothing."""
 
-    def __init__(self, told: Told, view: View | None = None) -> None:
+    def __init__(self, told: Told) -> None:
         self._told = told
-        self._view = view
 
     def feed(self, step: Step) -> None:
         """Take what a record or the time brought."""
-        if self._view is not None:
-            self._view.feed(step)
         self._told.feed(step.shown)
 
     def rest(self) -> None:
         """Nothing more is there at the moment."""
-        if self._view is not None:
-            self._view.rest()
 
-    def end(self, step: Step, *, lost: bool) -> None:
+    def end(self, step: Step, *, lost: bool) -> None:  # noqa: ARG002
         """The session is over."""
-        if self._view is not None:
-            self._view.end(step, lost=lost)
         self._told.feed(step.shown)
 
-    def waiting(self, now_us: int) -> Iterable[Going]:
-        """The requests that are open."""
-        return () if self._view is None else self._view.waiting(now_us)
-
-
-def observing(files: Sequence[str], settings: Sequence[str], say: Callable[[str], object]) -> list[Addon]:
-    """Load addons, and tell them their options. Raises UsageError."""
-    addons = read(files, settings, say)
-    for addon in addons:
-        addon.configure(settings)
-    return addons
+    def waiting(self, now_us: int) -> Iterable[Going]:  # noqa: ARG002
+        """Nothing is shown."""
+        return ()
 
 
 class Observation:
@@ -99,7 +83,7 @@ class Observation:
     def _begin(self, path: str) -> Followed | None:
         def begin(facts: Facts, label: str) -> tuple[LiveSession, View]:
             session = LiveSession(facts, label)
-            return session, HookView(self._manager.told_of(session.conversation))
+            return session, Unseen(self._manager.told_of(session.conversation))
 
         try:
             return Followed(path, begin)
@@ -130,7 +114,9 @@ def main(words: Sequence[str]) -> int:
     for option, value in zip(words[:at:2], words[1:at:2], strict=True):
         given[OPTIONS[option]].append(value)
     try:
-        addons = [addon for addon in observing(*given, note) if addon.has(OBSERVING)]
+        addons = read(*given, note)
+        for addon in addons:
+            addon.configure(given[1])
         Observation(words[at + 1 :], addons).run()
         sys.stdout.flush()
     except BrokenPipeError:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -11,12 +12,14 @@ from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture, open_capture, open_stream
 from mcpsniff.capture.store import is_being_written
+from mcpsniff.cli.addon_options import with_addons
 from mcpsniff.cli.complete import complete_capture
 from mcpsniff.cli.output import json_writer, note, output
 from mcpsniff.errors import UsageError
 from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
 
 if TYPE_CHECKING:
+    from mcpsniff.hooks.addon import Addon
     from mcpsniff.transcript.filter import Filter
     from mcpsniff.transcript.session import Session
     from mcpsniff.transcript.text import Print
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 @click.option("--alone", is_flag=True, help="Let --filter judge each message by itself, not whole exchanges.")
 @click.option("--at", metavar="N", help="Show #N whole: all facts, its exchange, the findings explained, odd bytes.")
 @click.option("--hex", "hexadecimal", is_flag=True, help="With --at: all its bytes, as hexdump -C shows them.")
+@with_addons
 @click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
 def command(
     *,
@@ -54,6 +58,8 @@ def command(
     alone: bool,
     at: str | None,
     hexadecimal: bool,
+    addon: tuple[str, ...],
+    settings: tuple[str, ...],
     directory: str | None,
 ) -> None:
     """Show what was said: every message, who answered whom and how fast, what was wrong.
@@ -71,26 +77,56 @@ def command(
         raise UsageError("standard input can be read only once")
     if hexadecimal and at is None:
         raise UsageError("--hex shows the bytes of one message, and needs --at N")
+    addons = _addons(addon, settings, at)
     chosen = [choose_part(one, directory, expression, alone=alone) for one in captures or (None,)]
     if path is not None and any(_is_same(path, part.path) for opened, _ in chosen for part in opened.parts):
         raise UsageError(f"{shown(path)} is the capture itself, and would be overwritten")
-    if at is not None or len(chosen) > 1:
-        from mcpsniff.cli.show_more import show_at, show_joined
+    if addons:
+        for opened, _ in chosen:
+            opened.keep()
+    if at is not None:
+        from mcpsniff.cli.show_more import show_at
 
-        if at is None:
-            show_joined(chosen, form, path, payload)
-        else:
-            show_at(
-                [opened for opened, _ in chosen],
-                at,
-                form=form,
-                path=path,
-                payload=payload,
-                hexadecimal=hexadecimal,
-                expression=expression,
-            )
-        return
-    opened, only = chosen[0]
+        show_at(
+            [opened for opened, _ in chosen],
+            at,
+            form=form,
+            path=path,
+            payload=payload,
+            hexadecimal=hexadecimal,
+            expression=expression,
+        )
+    elif len(chosen) > 1:
+        from mcpsniff.cli.show_more import show_joined
+
+        show_joined(chosen, form, path, payload)
+    else:
+        _show_one(*chosen[0], form, path, payload)
+    if addons:
+        from mcpsniff.cli.observed import tell_of
+
+        tell_of(chosen, addons)
+
+
+def _addons(files: Sequence[str], settings: Sequence[str], at: str | None) -> "list[Addon]":
+    """Load addons, if there are any. Raises UsageError."""
+    if not files and not settings:
+        return []
+    from mcpsniff.cli.observed import observing
+
+    if at is not None:
+        raise UsageError("--at shows one message, and addons are told of all: use one of them")
+    return observing(files, settings, note)
+
+
+def _show_one(
+    opened: Capture,
+    only: "Filter | None",
+    form: str,
+    path: str | None,
+    payload: bool | None,
+) -> None:
+    """Show one capture."""
     now_us = running_for(opened)
     with output(path) as stream:
         if form == "json":

@@ -2,8 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
@@ -13,6 +14,7 @@ from mcpsniff.capture.follower import INTERVAL, CaptureLost
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import part_numbers
 from mcpsniff.capture.store import ENVIRONMENT, Warn, bare_folder, capture_folder, part_path, split_part
+from mcpsniff.cli.addon_options import with_addons
 from mcpsniff.cli.complete import complete_capture
 from mcpsniff.cli.followed import Followed
 from mcpsniff.cli.output import note
@@ -23,6 +25,9 @@ from mcpsniff.transcript.live.gutter import Gutter
 from mcpsniff.transcript.live.session import Facts, LiveSession
 from mcpsniff.transcript.live.view import LiveJson, LiveText, View
 from mcpsniff.transcript.payload import FOLDED, NONE, WHOLE, Style
+
+if TYPE_CHECKING:
+    from mcpsniff.hooks.manager import Manager
 
 LOOK: Final = 0.2
 """Seconds between two looks for new captures."""
@@ -56,6 +61,7 @@ LATEST: Final = 50
     help=f"Show sessions whole, or only what comes from now on. Without it the sessions that are running when all are "
     f"followed are shown from their latest {LATEST} rows on.",
 )
+@with_addons
 @click.option("--dir", "directory", metavar="DIR", help="Look for captures in this folder.")
 def command(
     *,
@@ -65,6 +71,8 @@ def command(
     expression: str | None,
     alone: bool,
     since: str | None,
+    addon: tuple[str, ...],
+    settings: tuple[str, ...],
     directory: str | None,
 ) -> int:
     """Show what is said while it is said, with the requests that are open at the foot of the terminal.
@@ -88,15 +96,36 @@ def command(
         screen.flush()
         note(text)
 
+    manager = _manager(addon, settings, say)
     source: Source = All(directory, say) if capture is None else One(capture, directory, say)
-    views = Views(screen, form, payload, since, expression, alone=alone, together=capture is None)
+    views = Views(screen, form, payload, since, expression, alone=alone, together=capture is None, manager=manager)
     tail = Tail(screen, source, views)
     try:
-        tail.run()
-        screen.flush()
+        with _printing(screen, manager, say):
+            tail.run()
+            screen.flush()
     except KeyboardInterrupt:
         screen.flush()
     return 0
+
+
+def _manager(files: Sequence[str], settings: Sequence[str], say: Warn) -> "Manager | None":
+    """Load addons, if there are any. Raises UsageError."""
+    if not files and not settings:
+        return None
+    from mcpsniff.cli.observed import observing
+    from mcpsniff.hooks.manager import Manager
+
+    return Manager(observing(files, settings, say))
+
+
+def _printing(screen: Screen, manager: "Manager | None", say: Warn) -> AbstractContextManager[None]:
+    """Let addons print between the lines, if there are any."""
+    if manager is None:
+        return nullcontext()
+    from mcpsniff.cli.observed import on_screen
+
+    return on_screen(screen, manager, say)
 
 
 class Views:
@@ -112,6 +141,7 @@ class Views:
         *,
         alone: bool,
         together: bool,
+        manager: "Manager | None" = None,
     ) -> None:
         self._screen = screen
         self._form = form
@@ -119,6 +149,7 @@ class Views:
         self._since = since
         self._expression = expression
         self._alone = alone
+        self._manager = manager
         self._gutter = Gutter(screen.print, screen.width) if together else None
 
     def resize(self) -> None:
@@ -133,9 +164,17 @@ class Views:
             if self._gutter is not None:
                 label = self._gutter.join(label)
             session = LiveSession(facts, label, self._only(facts.header.started))
-            return session, self._view(session, is_new=is_new)
+            return session, self._told(session, self._view(session, is_new=is_new))
 
         return begin
+
+    def _told(self, session: LiveSession, view: View) -> View:
+        """The view, and addons with it, if there are any."""
+        if self._manager is None:
+            return view
+        from mcpsniff.cli.observed import HookView
+
+        return HookView(self._manager.told_of(session.conversation), view)
 
     def _only(self, started: str) -> Any:
         if self._expression is None:
