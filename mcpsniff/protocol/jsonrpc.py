@@ -11,7 +11,7 @@ from typing import Any, Final
 from mcpsniff.protocol.ids import is_fraction, number_key
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, IdKey, Message
 from mcpsniff.protocol.meta import envelope_flaws, meta_flaws
-from mcpsniff.protocol.outline import outline
+from mcpsniff.protocol.outline import name_of, outline
 from mcpsniff.protocol.reading import NOT_JSON, JsonReader, Reading, Unread
 from mcpsniff.protocol.revisions import METHODS
 from mcpsniff.wire.frames import INCOMPLETE, Frame
@@ -204,18 +204,9 @@ def _token(value: Any, raw: bytes, reading: Reading) -> str:
     places = reading.places if reading.places is not None else outline(text)
     token = ""
     for name, start, stop in places.members:
-        if name == '"id"' or ("\\" in name and _unescape(name) == "id"):
+        if name == '"id"' or ("\\" in name and name_of(name) == "id"):
             token = text[start:stop]
     return token
-
-
-def _unescape(name: str) -> str:
-    import json
-
-    try:
-        return str(json.loads(name))
-    except ValueError:
-        return name
 
 
 def _batch(

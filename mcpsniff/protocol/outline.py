@@ -5,6 +5,7 @@ throws away (an earlier duplicate, the digits of 1.0, everything beyond the dept
 tokens without recursion, so no nesting can hurt it, and stops where the text stops being JSON.
 """
 
+import json
 import re
 import sys
 from dataclasses import dataclass, field
@@ -93,6 +94,18 @@ def outline(text: str, most_elements: int = sys.maxsize) -> Outline:
     if len(stack) > 1 and stack[0].is_object and stack[0].name is not None:
         found.unfinished = (stack[0].name, value_start)
     return found
+
+
+def name_of(token: str) -> str:
+    """The name that a member's own JSON token spells; the token's inside where it spells none."""
+    if "\\" not in token and token.isascii():
+        return token[1:-1]
+    try:
+        # Bytes that are no UTF-8 are read as readers read them.
+        name = json.loads(token.encode(errors="surrogateescape").decode(errors="replace"), strict=False)
+    except ValueError:
+        return token[1:-1]
+    return name if isinstance(name, str) else token[1:-1]
 
 
 def _enter_name(stack: list[_Container], word: str, found: Outline) -> None:

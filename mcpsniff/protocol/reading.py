@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from mcpsniff.protocol.outline import Outline, outline
+from mcpsniff.protocol.outline import Outline, name_of, outline
 from mcpsniff.wire.frames import BOM, INCOMPLETE, INVALID_UTF8
 
 MAX_DEPTH: Final = 200
@@ -160,10 +160,10 @@ class JsonReader:
             return Reading(UnreadArray() if text.lstrip(" \t\r\n").startswith("[") else None, flaws, text, places)
         value = UnreadObject()
         for name, start, stop in places.members:
-            value[_name(name)] = self._member(text[start:stop])
+            value[name_of(name)] = self._member(text[start:stop])
         if places.unfinished is not None:
             name, start = places.unfinished
-            value[_name(name)] = UnreadObject() if text[start] == "{" else UnreadArray()
+            value[name_of(name)] = UnreadObject() if text[start] == "{" else UnreadArray()
         return Reading(value, flaws, text, places)
 
     def _member(self, text: str) -> Any:
@@ -210,14 +210,6 @@ _ESCAPE: Final = re.compile(
 
 def _has_lone_surrogate(text: str) -> bool:
     return any(m["low"] or (m["high"] and not m["pair"]) for m in _ESCAPE.finditer(text))
-
-
-def _name(token: str) -> str:
-    try:
-        name = json.loads(token, strict=False)
-    except ValueError:
-        return token[1:-1]
-    return name if isinstance(name, str) else token[1:-1]
 
 
 def is_strict(flaws: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
-from mcpsniff.protocol.outline import outline
+from mcpsniff.protocol.outline import name_of, outline
 from mcpsniff.protocol.revisions import META_PREFIX
 
 type Path = tuple[str, ...]
@@ -105,13 +105,13 @@ def _places(text: str, path: Path) -> list[tuple[int, int, Path]]:
                 continue
             lead = len(part) - len(part.lstrip("\ufeff"))
             members = outline(part[lead:]).members
-            inner += [(start + lead + a, start + lead + b) for token, a, b in members if _is_name(token, name)]
+            inner += [(start + lead + a, start + lead + b) for token, a, b in members if name_of(token) == name]
         places = inner
     return [(start, stop, path) for start, stop in places]
 
 
 def _may_have(text: str, path: Path) -> bool:
-    return "\\u" in text or all(f'"{name}"' in text for name in path)
+    return "\\u" in text or all(f'"{name}"' in text or json.dumps(name) != f'"{name}"' for name in path)
 
 
 _AT_START: Final = re.compile(r'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]*+"|[-+.\w]++)\s*[,}]')
@@ -131,12 +131,3 @@ def _alike(text: str, places: list[tuple[int, int, Path]]) -> list[tuple[int, in
         return []
     start, stop, _ = places[-1]
     return [place for place in places if text[place[0] : place[1]] == text[start:stop]]
-
-
-def _is_name(token: str, name: str) -> bool:
-    if "\\" not in token:
-        return token[1:-1] == name
-    try:
-        return bool(json.loads(token, strict=False) == name)
-    except ValueError:
-        return False
