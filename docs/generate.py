@@ -69,6 +69,11 @@ def checks_table(_: str) -> str:
     return str(member("mcpsniff.checks.table", "table_markdown")())
 
 
+def hooks_table(_: str) -> str:
+    """Return a table of the hooks that addons may have."""
+    return str(member("mcpsniff.hooks.table", "hooks_markdown")())
+
+
 def cell(text: str) -> str:
     """Make a text safe inside a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
@@ -108,6 +113,11 @@ def filter_fields(_: str) -> str:
     return "\n".join(lines)
 
 
+def faults_table(_: str) -> str:
+    """Return the table of the faults that ``--fault`` knows."""
+    return str(member("mcpsniff.proxy.faults.kinds", "table_markdown")())
+
+
 def sample(which: str) -> str:
     """Return rows of a sample capture's transcript as a text block: ``NAME/FIRST-LAST``, by their numbers."""
     name, _, rows = which.partition("/")
@@ -137,6 +147,8 @@ PROVIDERS: dict[str, Callable[[str], str]] = {
     "flaws": flaws_tables,
     "sample": sample,
     "filter-fields": filter_fields,
+    "faults": faults_table,
+    "hooks": hooks_table,
 }
 
 

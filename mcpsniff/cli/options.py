@@ -144,10 +144,21 @@ INTERCEPTING: "Final" = (
     Option(
         ("--fault",),
         "FAULT",
-        "Do this to messages: NAME[=VALUE][,p=0.1][,if=EXPR] (mcpsniff addons --faults lists them).",
+        "Do this to messages on purpose: NAME[=VALUE][,p=0.1][,if=EXPR][,after=N][,times=N], such as latency=1s or"
+        " drop,p=10% (mcpsniff addons --faults lists them).",
         is_repeated=True,
     ),
-    Option(("--fault-seed",), "NUMBER", "Repeat the faults of an earlier run, which has told its seed."),
+    Option(
+        ("--fault-seed",),
+        "NUMBER",
+        "Choose as an earlier run has chosen, which has told its seed: the same faults for the same traffic.",
+    ),
+    Option(
+        ("--fault-from",),
+        "CAPTURE",
+        "Do exactly the faults that this capture has, at the same messages.",
+        is_repeated=True,
+    ),
 )
 """What changes messages, or lets addons see them: common to stdio, http, forward and run."""
 

@@ -22,6 +22,7 @@ NAMES: "Final" = (
     "respond",
     "fault",
     "fault_seed",
+    "fault_from",
     "break",
 )
 """The options (`mcpsniff.cli.options.INTERCEPTING`) that ask for something of this."""
@@ -88,10 +89,10 @@ def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], 
         addons = load(options["addon"], options["set"], say)
         interceptors += addons.editing
         observers = addons.observers
-    if options.get("fault"):
+    if any(options.get(name) for name in ("fault", "fault_seed", "fault_from")):
         from mcpsniff.proxy.faults.reading import faults_from
 
-        interceptors += faults_from(options["fault"], options["fault_seed"], transport)
+        interceptors += faults_from(options, transport)
     breaks: BreakPoints | None = None
     if options.get("break"):
         from mcpsniff.proxy.breaks.reading import breaks_from

@@ -1,11 +1,44 @@
 """Faults, from the options that state them."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping
+from random import randrange
+from typing import Any, Final
 
+from mcpsniff.capture.labels import shown
 from mcpsniff.errors import UsageError
 from mcpsniff.hooks.editor import Interceptor
+from mcpsniff.proxy.faults.chosen import Again, Drawn, Strike
+from mcpsniff.proxy.faults.interceptor import Faults
+from mcpsniff.proxy.faults.recorded import faults_of
+from mcpsniff.proxy.faults.spec import read
+
+SEEDS: Final = 1_000_000
+"""How many seeds there are to choose from where none is given."""
 
 
-def faults_from(words: Sequence[str], seed: str | None, transport: str) -> list[Interceptor]:  # noqa: ARG001
-    """The faults that ``words`` ask for. Raises UsageError."""
-    raise UsageError("faults are not built yet")
+def faults_from(options: Mapping[str, Any], transport: str) -> list[Interceptor]:
+    """The faults that options ask for: ``--fault``, ``--fault-seed``, ``--fault-from`` (looked for in ``--dir``).
+
+    Raises UsageError, and CaptureError for a capture that cannot be read.
+    """
+    words, seed, captures = options["fault"], options["fault_seed"], options["fault_from"]
+    if captures and (words or seed is not None):
+        raise UsageError("--fault-from repeats the faults of a capture, so it goes without --fault and --fault-seed")
+    if not captures:
+        if not words:
+            raise UsageError("--fault-seed goes with --fault")
+        return [Faults(Drawn([read(text, transport) for text in words], _number(seed)))]
+    places: dict[str, list[Strike]] = {}
+    for capture in captures:
+        for place, strikes in faults_of(capture, options.get("dir")).items():
+            places.setdefault(place, []).extend(strikes)
+    return [Faults(Again(places, " and ".join(os.path.basename(capture) for capture in captures)))]
+
+
+def _number(seed: str | None) -> int:
+    if seed is None:
+        return randrange(SEEDS)
+    if not (seed.isascii() and seed.isdigit() and len(seed) <= 18):
+        raise UsageError(f"--fault-seed is a whole number, not {shown(seed) or 'nothing'}")
+    return int(seed)
