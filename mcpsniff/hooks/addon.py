@@ -64,6 +64,11 @@ class Addon:
         """Those that it has declared."""
         return self._version.options
 
+    @property
+    def hooks(self) -> list[str]:
+        """The names of those that it has."""
+        return list(self._version.hooks)
+
     def has(self, group: str) -> bool:
         """True if it has a hook of that group: `OBSERVING` or `EDITING`."""
         return self._version.has(group)

@@ -48,12 +48,16 @@ class Hook:
     @classmethod
     def parameters(cls) -> list[tuple[str, str]]:
         """Names and types of the arguments."""
-        return [(one.name, getattr(one.type, "__name__", str(one.type))) for one in fields(cls)]  # type: ignore[arg-type]
+        return [(one.name, _spelt(one.type)) for one in fields(cls)]  # type: ignore[arg-type]
 
     @classmethod
     def documentation(cls) -> str:
         """The docstring as one paragraph."""
         return " ".join((cls.__doc__ or "").split())
+
+
+def _spelt(kind: Any) -> str:
+    return kind.__name__ if type(kind) is type else str(kind)
 
 
 @dataclass
