@@ -8,13 +8,15 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from io import TextIOBase
 from types import FrameType
-from typing import Final
+from typing import Final, TextIO
 
 from mcpsniff.capture.follower import INTERVAL, CaptureLost
 from mcpsniff.cli.followed import Followed
 from mcpsniff.cli.live import NICENESS, Given
 from mcpsniff.cli.output import note
+from mcpsniff.cli.screen import CLEAR
 from mcpsniff.errors import CaptureError, McpsniffError
 from mcpsniff.hooks.addon import Addon
 from mcpsniff.hooks.loading import read
@@ -27,6 +29,35 @@ from mcpsniff.transcript.safe import visible
 TO_END: Final = 5
 """Seconds from a TERM to the end, whatever the addons are at."""
 OPTIONS: Final = {"--addon": 0, "--set": 1}
+
+
+class _Below(TextIOBase):
+    """A terminal that may show the foot of a live view, which what addons print takes the place of."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begun = ""
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor of the terminal."""
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        """Print the lines that are whole."""
+        *lines, self._begun = (self._begun + text).split("\n")
+        if lines:
+            self._stream.write(CLEAR + "".join([f"{line}\n" for line in lines]))
+            self._stream.flush()
+        return len(text)
+
+    def finish(self) -> None:
+        """Print also a line that is not whole."""
+        if self._begun:
+            self.write("\n")
 
 
 class Unseen:
@@ -109,6 +140,8 @@ def main(words: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the recorder, and we tell what it still records
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.nice(NICENESS)
+    if sys.stdout.isatty():
+        sys.stdout = _Below(sys.stdout)
     at = list(words).index("--")
     given: tuple[list[str], list[str]] = ([], [])
     for option, value in zip(words[:at:2], words[1:at:2], strict=True):
@@ -118,6 +151,8 @@ def main(words: Sequence[str]) -> int:
         for addon in addons:
             addon.configure(given[1])
         Observation(words[at + 1 :], addons).run()
+        if isinstance(sys.stdout, _Below):
+            sys.stdout.finish()
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -18,7 +18,7 @@ from mcpsniff.transcript.text import WIDTH
 FOOT: Final = 8
 """Lines of the foot, at most."""
 
-_CLEAR: Final = "\r\x1b[J"
+CLEAR: Final = "\r\x1b[J"
 
 
 class Screen:
@@ -76,7 +76,7 @@ class Screen:
         below = "\n".join(self._rendered(line).rstrip("\n") for line in foot or ())
         if not self._text and not self._bytes and below == self._foot:
             return
-        text = (_CLEAR if self._foot else "") + "".join(self._text)
+        text = (CLEAR if self._foot else "") + "".join(self._text)
         if below:
             lines = below.count("\n")
             text += below + (f"\x1b[{lines}A\r" if lines else "\r")

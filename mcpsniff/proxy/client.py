@@ -4,6 +4,7 @@ The proxy runs in threads of this process; the main thread only waits for the cl
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -53,6 +54,10 @@ def launch(command: Sequence[str], options: Mapping[str, Any], open_session: Ope
     except StartError as error:
         say(str(error))
         return error.status
+    if options.get("addon"):
+        # The streams are the client's: what an addon prints goes to stderr, and there is nothing for it to read.
+        sys.stdout = sys.stderr
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for as long as we are there
     environment = inherited_environment()
     signals = Signals()
     certificates = Certificates(environment)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from mcpsniff.hooks.editor import Editor, Interceptor
     from mcpsniff.proxy.breaks.point import BreakPoints
+    from mcpsniff.proxy.observer import Observer
     from mcpsniff.proxy.recorder import Recorder
 
 NAMES: "Final" = (
@@ -53,6 +54,15 @@ class Interception:
         """The end begins: what is held at break points passes now, and nothing is held any more."""
         if self._breaks is not None:
             self._breaks.desk.end()
+
+    def observe(self, paths: "Sequence[str | None]", *, stdout_to_stderr: bool = False) -> "Observer | None":
+        """Let addons observe the captures at ``paths``, if any of them wants to; see `Observer`."""
+        if not self.observers:
+            return None
+        from mcpsniff.proxy.observer import Observer
+
+        there = [path for path in paths if path is not None]
+        return Observer(there, self.observers, stdout_to_stderr=stdout_to_stderr) if there else None
 
     def begin(self, recorder: "Recorder", remark_by: str = "mcpsniff") -> None:
         """Traffic begins; what edit hooks have to remark goes into the capture."""
