@@ -61,6 +61,9 @@ def _stdio(words: "Sequence[str]") -> int:
         options, command = parse(STDIO, words[1:])
         if not command or not command[0]:
             raise UsageError("no command given; usage: mcpsniff stdio [options] -- COMMAND [ARG...]")
+        from mcpsniff.proxy.stdio import wrap
+
+        return wrap(command, options)
     except HelpAskedError:
         from mcpsniff.cli.main import run
 
@@ -68,9 +71,6 @@ def _stdio(words: "Sequence[str]") -> int:
     except UsageError as error:
         sys.stderr.write(f"mcpsniff stdio: {error} (try mcpsniff stdio --help)\n")
         return error.exit_status
-    from mcpsniff.proxy.stdio import wrap
-
-    return wrap(command, options)
 
 
 def _http(words: "Sequence[str]") -> int:

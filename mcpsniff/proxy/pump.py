@@ -56,6 +56,8 @@ BROKEN: "Final" = "broken"
 """The sink's other end was closed: nobody will read what is still to come."""
 CUT: "Final" = "cut"
 """We ended it ourselves."""
+SEVERED: "Final" = "severed"
+"""We ended it ourselves because an edit hook wanted that (`mcpsniff.proxy.relay`)."""
 
 
 class Pump:
@@ -80,6 +82,7 @@ class Pump:
         "ended_ns",
         "outcome",
         "passed",
+        "severed_by",
         "source",
     )
 
@@ -102,7 +105,9 @@ class Pump:
         self.passed = 0
         """Bytes written so far."""
         self.outcome: str | None = None
-        """None while it runs, then EOF, RESET, BROKEN or CUT."""
+        """None while it runs, then EOF, RESET, BROKEN, CUT or SEVERED."""
+        self.severed_by = ""
+        """Who wanted it to be SEVERED, in words."""
         self.ended_ns = 0
         """When that was, by the recorder's clock; whatever the end caused on the other side is later."""
         self.source = source
@@ -195,6 +200,10 @@ class Pump:
         self._cut = True
         retire(self._sink, self._null)
         retire(self.source, self._null)
+
+    def finish(self) -> None:
+        """End this direction from another thread, when all that arrived has been passed on."""
+        self.cut()
 
     def pending(self) -> int:
         """Return how many bytes are on their way, in our hands or waiting in the source. Asked from another thread.

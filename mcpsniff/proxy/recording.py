@@ -38,6 +38,8 @@ class Recording:
         self.recorder = Recorder()
         self.path: str | None = None
         """Where the capture is; None if there is none."""
+        self.label = ""
+        """The name of the server in it."""
         self.is_kept = False
         """True once it is finished, if it is still there."""
         self.transcriber: int | None = None
@@ -68,6 +70,7 @@ class Recording:
 
         options = self._options
         label = safe_label(options["label"]) if options["label"] else default_label(self._argv)
+        self.label = label
         descriptor, path = new_capture_file(
             options["dir"], options["output"], label, self._argv, warn=say if loud else _silent
         )

@@ -1,4 +1,4 @@
-"""The torture script, whole: its fake server misbehaves in 30 ways behind the wrapper."""
+"""The torture script, whole: its fake server misbehaves in 30 ways behind the wrapper, plain and in edit mode."""
 
 import json
 import shlex
@@ -6,11 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.proxy.wrapped import REPO, environment
 
 
-def test_torture(tmp_path: Path) -> None:
-    wrap = shlex.join([sys.executable, "-m", "mcpsniff", "stdio", "--no-transcript", "--grace", "2", "--dir"])
+@pytest.mark.parametrize("options", [[], ["--addon", str(REPO / "tests" / "relay" / "same.py")]])
+def test_torture(tmp_path: Path, options: list[str]) -> None:
+    words = [sys.executable, "-m", "mcpsniff", "stdio", "--no-transcript", "--grace", "2", *options, "--dir"]
+    wrap = shlex.join(words)
     results = tmp_path / "results.json"
     script = REPO / "tests" / "torture" / "stdio_torture.py"
     words = [sys.executable, str(script), "--wrap", wrap + " {capture} --", "--json", str(results)]

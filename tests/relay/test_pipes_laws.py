@@ -31,11 +31,10 @@ from mcpsniff.hooks.actions import (
 )
 from mcpsniff.hooks.editor import Editor, Lane
 from mcpsniff.protocol.message import Message
-from mcpsniff.proxy.pump import BROKEN, CUT, EOF
+from mcpsniff.proxy.pump import BROKEN, CUT, EOF, SEVERED
 from mcpsniff.proxy.recorder import Recorder
 from mcpsniff.proxy.relay import pipes_intake, pipes_lines
 from mcpsniff.proxy.relay.pipes import EditPump
-from mcpsniff.proxy.relay.pipes_leaving import DISCONNECTED
 
 PATIENCE = 30
 
@@ -280,9 +279,9 @@ def test_law_what_arrives_after_an_end_is_told_not_to_have_left(
             both.forth.cut()  # it would not end by itself
         both.finish()
     assert what_left(both.records(), 0) == both.got[0]
-    assert both.forth.outcome in ({EOF, DISCONNECTED} if end is Disconnect else {EOF, CUT})
-    if both.forth.outcome == DISCONNECTED:
-        assert both.forth.error == "broken off by hook"
+    assert both.forth.outcome in ({EOF, SEVERED} if end is Disconnect else {EOF, CUT})
+    if both.forth.outcome == SEVERED:
+        assert both.forth.severed_by == "broken off by hook"
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.capture.records import Record
-from mcpsniff.proxy import stdio
+from mcpsniff.proxy import session
 from mcpsniff.transcript.endings import _ABORTED
 from tests.sessions import OPENS
 from tests.transcript.rendering import markdown, text
@@ -74,5 +74,5 @@ def test_ends_in_plain_words(channel: int, body: dict[str, Any], says: str | Non
 
 
 def test_the_reasons_are_those_that_are_recorded() -> None:
-    recorded = {stdio.CLIENT_CLOSED, stdio.SERVER_CLOSED, stdio.SERVER_ENDED, stdio.HELD_OPEN, stdio.NOT_READ}
+    recorded = {session.CLIENT_CLOSED, session.SERVER_CLOSED, session.SERVER_ENDED, session.HELD_OPEN, session.NOT_READ}
     assert {error for _, error in _ABORTED} == recorded

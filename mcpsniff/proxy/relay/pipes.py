@@ -50,8 +50,6 @@ class EditPump(Pump):
         super().__init__(source, sink, channel, recorder, null, read=read, tell=tell)
         self.peer: EditPump
         """The pump of the other direction."""
-        self.error = ""
-        """Who has broken the connection off, if somebody has."""
         self.out = Sink(sink)
         self.told = Told(recorder, channel)
         self._intake = Intake(source, self._arrive, is_terminal=read is not None)

@@ -1,17 +1,14 @@
 """What the editor has decided of a line is told to the capture and done: it goes on, changed or not, or others do."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mcpsniff.hooks.actions import Cut, Disconnect, HttpAnswer, Paced, Raw, Stall
 from mcpsniff.hooks.editor import BACK, CHANGED, SAME, Edit, Outgoing
-from mcpsniff.proxy.pump import BROKEN
+from mcpsniff.proxy.pump import BROKEN, SEVERED
 from mcpsniff.proxy.relay.pipes_told import Because
 
 if TYPE_CHECKING:
     from mcpsniff.proxy.relay.pipes import EditPump
-
-DISCONNECTED: Final = "disconnected"
-"""An outcome of a pump: a hook has broken the connection off."""
 
 
 class Leaving:
@@ -40,7 +37,7 @@ class Leaving:
             if out.what == BACK:
                 self._give_back(out)
             elif pump.stalled is None and not self._one(out):
-                return DISCONNECTED
+                return SEVERED
         if not self._has_gone:
             self._drop(self._edit)
         return BROKEN if pump.out.is_broken else None
@@ -133,7 +130,7 @@ class Leaving:
             pump.told.rewritten(pump.passed, pump.received - pump.passed, b"", out, self._us)
             pump.passed = pump.received
             pump.out.is_shut = True
-            pump.error = f"broken off by {out.by}"
+            pump.severed_by = f"broken off by {out.by}"
 
     def _give_back(self, out: Outgoing) -> None:
         """Say something to the side that the line came from.
