@@ -17,10 +17,10 @@ from mcpsniff.cli.output import note
 from mcpsniff.cli.reporting import check_report, reporting, say_unmatched
 from mcpsniff.errors import CaptureError, McpsniffError, UsageError
 from mcpsniff.protocol.events import Close
+from mcpsniff.protocol.paths import Places
 from mcpsniff.replay.ignoring import ignore_path, unmatched
 from mcpsniff.replay.match import Matcher, Rules
 from mcpsniff.replay.normalise import rules_of
-from mcpsniff.replay.normalise_paths import Places
 from mcpsniff.replay.reading import read_script
 from mcpsniff.replay.resend.removed import tells_removal
 from mcpsniff.replay.script import Script, Talk

@@ -10,7 +10,7 @@ from mcpsniff.capture.labels import shown
 from mcpsniff.capture.store import SUFFIX
 from mcpsniff.cli.output import note, output
 from mcpsniff.errors import UsageError
-from mcpsniff.replay.normalise_paths import Pattern
+from mcpsniff.protocol.paths import Pattern
 from mcpsniff.transcript.safe import visible
 
 

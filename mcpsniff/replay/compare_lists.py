@@ -12,9 +12,9 @@ from decimal import Decimal
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
+from mcpsniff.protocol.paths import Step
 from mcpsniff.protocol.reading import Unread
 from mcpsniff.replay.normalise import Path, Rules
-from mcpsniff.replay.normalise_paths import Step
 
 EFFORT: Final = 200_000
 """Pairs of equal elements that all exact alignments of one comparison may look at."""

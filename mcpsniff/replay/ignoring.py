@@ -1,14 +1,14 @@
 """What of a request does not count when a recorded one is looked for: the places that ``--ignore`` names.
 
-They are written as everywhere (`normalise_paths`). A path begins below the message if it begins with params, result,
-error or ``**``, else below params, where requests have what they ask for.
+They are written as everywhere (`mcpsniff.protocol.paths`). A path begins below the message if it begins with params,
+result, error or ``**``, else below params, where requests have what they ask for.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from mcpsniff.errors import UsageError
-from mcpsniff.replay.normalise_paths import DEEP, Path, Pattern, Places, Wild, path_text
+from mcpsniff.protocol.paths import DEEP, Path, Pattern, Places, Wild, path_text
 from mcpsniff.replay.script import Talk, is_answer
 
 PARAMS: Final = "params"

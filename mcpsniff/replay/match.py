@@ -26,10 +26,10 @@ import orjson
 
 from mcpsniff.protocol.exchange import target_of
 from mcpsniff.protocol.message import NOTIFICATION, Message
+from mcpsniff.protocol.paths import Places
 from mcpsniff.protocol.revisions import METHODS
 from mcpsniff.protocol.talk import MODERN
 from mcpsniff.replay.ignoring import without
-from mcpsniff.replay.normalise_paths import Places
 from mcpsniff.replay.script import Scene, Talk
 
 EXACT: Final = "exact"

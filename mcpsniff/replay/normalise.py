@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.errors import UsageError
-from mcpsniff.replay.normalise_paths import Path, Pattern, Places, Step, path_text
+from mcpsniff.protocol.paths import Path, Pattern, Places, Step, path_text
 from mcpsniff.replay.normalise_text import NUMBER, PATH, PORT, TIME, UUID, Scanner, Token
 
 __all__ = ["NORMALISERS", "SETS", "STOCK", "VOLATILE", "Pairs", "Path", "Pattern", "Rules", "path_text", "rules_of"]
@@ -275,8 +275,8 @@ def rules_of(names: Sequence[str] | None = None, ignore: Iterable[str] = ()) -> 
 
     ``names`` are normalisers as `NORMALISERS` has them, each may hold several with commas between; None means the stock
     set, an empty sequence none. ``number`` needs its tolerance, ``number=0.5`` or ``number=1%``; ``stock`` stands for
-    the stock set, so that something can be added to it. ``ignore`` are patterns of paths (`normalise_paths`). Raises
-    UsageError where a name is unknown, a tolerance is none, or a path cannot be read.
+    the stock set, so that something can be added to it. ``ignore`` are patterns of paths (`mcpsniff.protocol.paths`).
+    Raises UsageError where a name is unknown, a tolerance is none, or a path cannot be read.
     """
     chosen: set[str] = set(STOCK) if names is None else set()
     tolerance: Tolerance | None = None

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mcpsniff.protocol.paths import Pattern
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.replay.compare import ADDED, MISSING, Difference, compare
 from mcpsniff.replay.compare_text import as_dict, brief, difference_lines
 from mcpsniff.replay.normalise import VOLATILE, Rules, path_text, rules_of
-from mcpsniff.replay.normalise_paths import Pattern
 from mcpsniff.transcript.safe import visible
 
 TEXT = st.text(max_size=8) | st.sampled_from(["2024-01-01T00:00:00Z", "/tmp/a1", "12 ms", '{"a": 1}', "\ud800"])

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from mcpsniff.errors import UsageError
 from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.paths import Places
 from mcpsniff.replay.ignoring import ignore_path, unmatched
 from mcpsniff.replay.match import METHOD, SEQUENCE, Matcher, Miss, Rules, Walk, canonical, request_keys
-from mcpsniff.replay.normalise_paths import Places
 from mcpsniff.replay.script import Scene, Script
 from tests.replay.staging import answer, call, message_of, note, request, script_of
 

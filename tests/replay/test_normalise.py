@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from mcpsniff.errors import UsageError
+from mcpsniff.protocol.paths import Pattern, path_text
 from mcpsniff.replay.compare import compare
 from mcpsniff.replay.normalise import NORMALISERS, SETS, STOCK, VOLATILE, Pairs, Rules, rules_of
-from mcpsniff.replay.normalise_paths import Pattern, path_text
 
 ONE, OTHER, THIRD = (f"{digit * 8}-0000-4000-8000-000000000000" for digit in "123")
 

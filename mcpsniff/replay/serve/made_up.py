@@ -11,10 +11,10 @@ import orjson
 from mcpsniff.export.redact.values import PSEUDONYM
 from mcpsniff.protocol.exchange import target_of
 from mcpsniff.protocol.message import BATCH, Message
+from mcpsniff.protocol.paths import path_text
 from mcpsniff.protocol.reading import NOT_JSON, is_strict
 from mcpsniff.replay.compare import ABSENT, Difference, compare
 from mcpsniff.replay.match import Miss, Rules, canonical, counted_params
-from mcpsniff.replay.normalise_paths import path_text
 from mcpsniff.replay.script import Scene
 
 PARSE_ERROR: Final = -32700

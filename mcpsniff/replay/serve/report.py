@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from mcpsniff.protocol.exchange import target_of
 from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.paths import path_text
 from mcpsniff.replay.match import Miss
-from mcpsniff.replay.normalise_paths import path_text
 from mcpsniff.replay.script import Scene
 from mcpsniff.replay.serve import made_up
 from mcpsniff.replay.serve.stage import Stage
