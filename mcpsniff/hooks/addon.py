@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
@@ -35,8 +35,6 @@ class Version:
     """Calls that are going on."""
     is_over: bool = False
     """True once another version has taken over."""
-    settings: list[str] = field(default_factory=list)
-    """The words that are for its options."""
 
     def has(self, group: str) -> bool:
         """True if it has a hook of that group."""
@@ -136,15 +134,18 @@ class Addon:
     def _read(self, *, fresh: bool) -> Version:
         """Read the file and let it declare its options. Raises UsageError."""
         options = Options()
+        script = None
         try:
             script = run_file(self.path, fresh=fresh)
             hooks = {name: [*_calls(script, name)] for name in HOOKS}
             version = Version(script, options, {name: calls for name, calls in hooks.items() if calls})
             for call in version.hooks.get("load", ()):
                 settled(call(*Load(Loader(options)).arguments()))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - SystemExit, too: a file may call sys.exit()
+        except BaseException as error:
+            if script is not None:
+                forget(script)
+            if isinstance(error, KeyboardInterrupt):
+                raise
             raise UsageError(f"cannot load the addon {broken(error, self.path)}") from None
         return version
 
@@ -177,7 +178,7 @@ class Addon:
                     raise UsageError(f"{shown(self.path)} has no hook any more")
                 self._configure(version)
             except (UsageError, KeyboardInterrupt) as error:
-                self._say(f"{error}; its earlier version goes on")
+                self._say(f"{str(error) or type(error).__name__}; its earlier version goes on")
                 return
             self._take(old, version)
         finally:
