@@ -11,7 +11,9 @@ from mcpsniff.proxy.say import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mcpsniff.proxy.gate import Gate
     from mcpsniff.proxy.listener import Listener
+    from mcpsniff.proxy.relay.web.carrier import WebCarrier
 
 
 class Connection:
@@ -23,7 +25,7 @@ class Connection:
         self._address = address
         self._first_channel = 2 * number
         self._ends: Ends | None = None
-        self._carrier: Carrier | None = None
+        self._carrier: Carrier | WebCarrier | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -56,21 +58,30 @@ class Connection:
             self._open(address)
             gate = listener.gate(client, channel)
             ends = self._ends = Ends(client, upstream, channel, listener.recorder, self._gone)
-            carrier = self._carrier = Carrier(
-                ends,
-                channel,
-                recorder=listener.recorder,
-                origins=listener.origins,
-                null=listener.null,
-                gate=gate,
-                greet=listener.greeted,
-            )
+            carrier = self._carrier = self._carrying(ends, gate)
         except Exception as error:  # noqa: BLE001 - such as no memory; the other connections go on
             say(f"a connection is refused: {error!r}")
             client.close()
             self._gone()
             return
         carrier.run()
+
+    def _carrying(self, ends: Ends, gate: "Gate | None") -> "Carrier | WebCarrier":
+        """What carries the requests: with edit hooks something else than without."""
+        listener = self._listener
+        if listener.hub is not None:
+            from mcpsniff.proxy.relay.web.carrier import WebCarrier
+
+            return WebCarrier(listener, listener.hub, ends, self._first_channel, gate)
+        return Carrier(
+            ends,
+            self._first_channel,
+            recorder=listener.recorder,
+            origins=listener.origins,
+            null=listener.null,
+            gate=gate,
+            greet=listener.greeted,
+        )
 
     def stop(self) -> None:
         """End it, since mcpsniff ends; from any thread."""

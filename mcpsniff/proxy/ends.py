@@ -66,6 +66,17 @@ class Ends:
         self._broken_off = ""
         self._is_ours = False
 
+    def renew(self, upstream: socket.socket) -> None:
+        """Take another connection to the upstream in the place of one that the upstream has ended."""
+        client, ended = self.sources
+        with self._lock:
+            self.sources = (client, upstream)
+            self.sinks = (upstream, client)
+            is_over = bool(self._broken_off)
+        ended.close()
+        if is_over:
+            shut(upstream, socket.SHUT_RDWR)
+
     def end(self, direction: int, outcome: str) -> None:
         """Record and pass on the end of a direction; ``outcome`` is that of its pump."""
         with self._lock:

@@ -64,10 +64,15 @@ class Interception:
         there = [path for path in paths if path is not None]
         return Observer(there, self.observers, stdout_to_stderr=stdout_to_stderr) if there else None
 
-    def begin(self, recorder: "Recorder", remark_by: str = "mcpsniff") -> None:
-        """Traffic begins; what edit hooks have to remark goes into the capture."""
+    def begin(self, *recorders: "Recorder", remark_by: str = "mcpsniff") -> None:
+        """Traffic begins; what edit hooks have to remark goes into each of the captures."""
+
+        def remark(text: str) -> None:
+            for recorder in recorders:
+                recorder.mark("comment", None, {"text": text, "by": remark_by})
+
         if self.editor is not None:
-            self.editor.begin(lambda text: recorder.mark("comment", None, {"text": text, "by": remark_by}))
+            self.editor.begin(remark)
 
     def finish(self, say: "Callable[[str], object]") -> None:
         """Traffic has ended: say what there is to be said about rules, faults and break points."""

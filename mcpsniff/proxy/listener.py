@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 from _thread import start_new_thread
+from itertools import count
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.address import authority, is_loopback_address
@@ -16,12 +17,22 @@ from mcpsniff.wire.tls import expects_tls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Final
+    from collections.abc import Iterator, Sequence
+    from typing import Final, Protocol
 
     from mcpsniff.proxy.address import Upstream
     from mcpsniff.proxy.gate import Door, Gate
     from mcpsniff.proxy.recorder import Recorder
+    from mcpsniff.proxy.relay.web.hub import Hub
+
+    class Dials(Protocol):
+        """Connects to the server, however that is reached: see `Dialler`."""
+
+        is_loopback: bool
+
+        def dial(self) -> tuple[socket.socket, tuple[str, int]]:
+            """Return a new connection, blocking and without Nagle's delay, and its address. Raises UnreachableError."""
+
 
 BACKLOG: "Final" = 512
 """Connections that may wait to be accepted."""
@@ -35,17 +46,28 @@ class Listener:
     """Listens at ``host`` and ``port`` (0: a free one) for clients of ``upstream``. Raises OSError.
 
     ``keep_host``: whether `Host` passes as the client sent it; None: if the upstream is on this machine. ``allowed``
-    are the names of `mcpsniff.proxy.gate.Door`.
+    are the names of `mcpsniff.proxy.gate.Door`. ``dialler``: what connects to the upstream, if not this module's own.
     """
 
     def __init__(
-        self, upstream: "Upstream", host: str, port: int, *, keep_host: bool | None, allowed: "Sequence[str]"
+        self,
+        upstream: "Upstream",
+        host: str,
+        port: int,
+        *,
+        keep_host: bool | None,
+        allowed: "Sequence[str]",
+        dialler: "Dials | None" = None,
     ) -> None:
         self.upstream = upstream
-        self.dialler = Dialler(upstream)
+        self.dialler: Dials = Dialler(upstream) if dialler is None else dialler
         self.origins = Origins(upstream, is_local=self.dialler.is_loopback)
         self.recorder: Recorder
         """Where connections are noted; to be set before `accept`."""
+        self.hub: Hub | None = None
+        """What edits messages here; None: all passes as it is. To be set before `accept`."""
+        self.numbers: Iterator[int] = count()
+        """Numbers of connections; listeners with one recorder have to share them."""
         self.null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self.live: set[Connection] = set()
         """The connections that are open."""
@@ -53,7 +75,6 @@ class Listener:
         self._host = None if keeps else upstream.authority
         self._screens = not (self.dialler.is_loopback and keeps)
         self._allowed = allowed
-        self._numbers = 0
         self._expects_tls = False
         self.socket = _listening(host, port)
 
@@ -92,6 +113,11 @@ class Listener:
             self._begin(client, address)
         return True
 
+    @property
+    def host(self) -> str | None:
+        """What `Host` is to say; None: what the client sent."""
+        return self._host
+
     def gate(self, client: socket.socket, channel: int) -> "Gate | None":
         """Return what screens the requests of a connection, or None if they need not be screened."""
         door = self.door(client)
@@ -99,7 +125,7 @@ class Listener:
             return None
         from mcpsniff.proxy.gate import Gate
 
-        return Gate(channel, door, self._host)
+        return Gate(channel, door, self._host if self.hub is None else None)
 
     def door(self, client: socket.socket) -> "Door | None":
         """Return who is let in where ``client`` came in, or None if everybody is."""
@@ -130,8 +156,7 @@ class Listener:
         self.socket.close()
 
     def _begin(self, client: socket.socket, address: "tuple[object, ...]") -> None:
-        number = self._numbers
-        self._numbers += 1
+        number = next(self.numbers)
         try:
             client.setblocking(True)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

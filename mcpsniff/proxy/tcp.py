@@ -29,13 +29,17 @@ if TYPE_CHECKING:
 
     from mcpsniff.proxy.address import Upstream
     from mcpsniff.proxy.connection import Connection
+    from mcpsniff.proxy.interception import Interception
     from mcpsniff.proxy.liveview import LiveView
     from mcpsniff.proxy.mitm.place import Place
+    from mcpsniff.proxy.observer import Observer
 
     type Served = Listener | Place
 
 STACK: "Final" = 256 << 10
 """Bytes of stack for the threads of a connection: they call nothing deep, and there may be thousands of them."""
+EDITING_STACK: "Final" = 8 << 20
+"""Bytes of stack where edit hooks run in these threads, which may call anything."""
 DRAIN: "Final" = 1.0
 """Seconds that connections have to come to a rest when we are told to end."""
 REST: "Final" = 0.1
@@ -52,11 +56,12 @@ def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
     ``options`` holds the values of `mcpsniff.cli.options.HTTP`. Raises UsageError, before anything was begun, if they
     cannot be served so.
     """
+    interception = _interception(options)
     listeners = _listeners(words, options)
     signals = Signals()
     status = os.EX_SOFTWARE
     try:
-        session = _Session(listeners, options, signals)
+        session = _Session(listeners, options, signals, interception)
         session.run()
         status = os.EX_OK
     except Exception as error:  # noqa: BLE001 - a bug of ours: no traceback reaches the user
@@ -68,21 +73,31 @@ def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
 class _Session:
     """All listeners, their captures, and the live view of these."""
 
-    def __init__(self, listeners: "list[Served]", options: "Mapping[str, Any]", signals: Signals) -> None:
+    def __init__(
+        self,
+        listeners: "list[Served]",
+        options: "Mapping[str, Any]",
+        signals: Signals,
+        interception: "Interception | None",
+    ) -> None:
         self._listeners = listeners
+        self._interception = interception
         self._signals = signals
         self._view: LiveView | None = None
+        self._observer: Observer | None = None
         self._recordings: list[Recording] = []
         for listener in listeners:
             recording = Recording("http", (), {**options, "label": options["label"] or listener.upstream.label})
             listener.recorder = recording.recorder
             self._recordings.append(recording)
+        if interception is not None:
+            _intercept(interception, listeners)
         self._quiet = options["quiet"]
         self._announce(quiet=self._quiet)
 
     def run(self) -> None:
         """Relay until a signal ends it, and leave captures that are complete."""
-        _make_room()
+        _make_room(STACK if self._interception is None else EDITING_STACK)
         poll = select.poll()
         poll.register(self._signals.descriptor, select.POLLIN)
         plain = [listener for listener in self._listeners if isinstance(listener, Listener)]
@@ -102,8 +117,10 @@ class _Session:
                 elif self._signals.arrived():
                     self._end()
                     return
-                elif self._view is not None:
-                    self._view.look()
+                else:
+                    for process in (self._view, self._observer):
+                        if process is not None:
+                            process.look()
 
     def _announce(self, *, quiet: bool) -> None:
         """Open the captures, and tell the address for the client. Quietly the address alone, for a script."""
@@ -116,6 +133,8 @@ class _Session:
             if listener.listens_to_others:
                 who = "whoever reaches this machine"
                 _tell(2, f"mcpsniff: warning: {who} can use {shown(upstream.origin)} through that port\n")
+        if self._interception is not None:
+            self._observer = self._interception.observe([one.path for one in self._recordings], stdout_to_stderr=quiet)
         if quiet:
             _tell(1, "".join([f"{listener.address}\n" for listener in self._listeners]))
         else:
@@ -147,16 +166,42 @@ class _Session:
             going_on: list[Connection | Place] = list(listener.live)
             for connection in going_on:
                 connection.stop()
+        if self._interception is not None:
+            self._interception.finish(say)
         for recording in self._recordings:
             recording.finish()
         self._signals.are_noticed()
-        if self._view is not None:
-            self._view.finish(self._signals.wait)
+        for process in (self._view, self._observer):
+            if process is not None:
+                process.finish(self._signals.wait)
         from mcpsniff.proxy.remains import PATIENCE, account_for
 
         labels = [listener.upstream.label for listener in self._listeners]
         recordings = dict(zip(labels, self._recordings, strict=True))
         account_for(recordings, self._signals.wait, began + PATIENCE, quiet=self._quiet)
+
+
+def _interception(options: "Mapping[str, Any]") -> "Interception | None":
+    """Load what is to edit or to observe messages, if anything is. Raises UsageError."""
+    from mcpsniff.proxy.interception import NAMES
+
+    if not any(options.get(name) for name in NAMES):
+        return None
+    from mcpsniff.proxy.interception import prepare
+
+    return prepare(options, "http", say)
+
+
+def _intercept(interception: "Interception", listeners: "Sequence[Served]") -> None:
+    """Let the edit hooks, if there are any, stand in line at each listener."""
+    interception.begin(*[listener.recorder for listener in listeners])
+    if interception.editor is None:
+        return
+    from mcpsniff.proxy.relay.web.hub import Hub
+
+    for listener in listeners:
+        if isinstance(listener, Listener):
+            listener.hub = Hub(interception.editor, listener)
 
 
 def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Served]":
@@ -225,15 +270,15 @@ def _tell(descriptor: int, text: str) -> None:
             rest = rest[os.write(descriptor, rest) :]
 
 
-def _make_room() -> None:
-    """Prepare for many connections: descriptors as many as allowed, small stacks, no collections in their midst."""
+def _make_room(stack: int) -> None:
+    """Prepare for many connections: descriptors as many as allowed, stacks of a size, no collections in their midst."""
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, DESCRIPTORS)
     with suppress(OSError, ValueError):  # macOS has a smaller limit than it tells
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-    stack_size(STACK)
+    stack_size(stack)
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()

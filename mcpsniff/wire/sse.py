@@ -116,6 +116,11 @@ class EventSplitter:
         self._spans.end(inside=self._inside)
         return frames
 
+    @property
+    def is_inside(self) -> bool:
+        """True if an event has begun that is not complete."""
+        return self._inside
+
     def gap(self) -> None:
         """Bytes are missing here: the event around the hole cannot be trusted."""
         self._gapped = True

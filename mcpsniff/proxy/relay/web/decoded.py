@@ -1,0 +1,96 @@
+"""An event stream whose content coding is removed on its way, since what it says may be another thing."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from mcpsniff.proxy.relay.web.held import LIMIT, decoder_of
+from mcpsniff.proxy.relay.web.stream import OURS, EventStream
+from mcpsniff.wire.frames import Span
+from mcpsniff.wire.http1_parts import Data, Head
+
+if TYPE_CHECKING:
+    from mcpsniff.proxy.relay.web.carrier import WebCarrier
+    from mcpsniff.proxy.relay.web.held import Errand
+
+DECODED: Final = "its content coding removed, so that it can be edited"
+
+
+class DecodedStream(EventStream):
+    """See `EventStream`. No coded byte leaves; each event is recorded where it was complete."""
+
+    def __init__(self, carrier: "WebCarrier", errand: "Errand", head: Head) -> None:
+        super().__init__(carrier, errand, head)
+        self._decoder = decoder_of(head)
+        self._text = bytearray()
+        self._done = 0
+        """Bytes of the decoded stream that have left, or something else in their place."""
+        self._came = 0
+
+    def data(self, part: Data, raw: bytes) -> None:
+        """See `EventStream`."""
+        self._take(part.t, self._decoder.feed(part.data), part.span.stop, len(raw))
+
+    def end(self, raw: bytes, start: int) -> None:
+        """See `EventStream`."""
+        self._take(0, self._decoder.finish(), start, 0)
+        super().end(raw, start)
+
+    def _take(self, t: int, text: bytes, stop: int, length: int) -> None:
+        with self._output.lock:
+            self._output.rewrite(stop - length, length, b"", OURS, DECODED)
+            self._output.passed = stop
+        self._text += text
+        came = self._came
+        self._came += len(text)
+        for frame in self._splitter.feed(t, text, (Span(self._output.channel, came, self._came),)):
+            self._frame(frame, frame.spans[-1].stop)
+        if not self._splitter.is_inside:
+            self._pass(self._came)
+        elif len(self._text) > LIMIT:
+            self._is_torn = True
+            self._pass(self._came)
+
+    def _pass_rest(self, stop: int) -> None:  # noqa: ARG002
+        self._pass(self._came)
+
+    @property
+    def _at(self) -> int:
+        return self._done
+
+    def _hold(self, start: int, stop: int, us: int, by: str, why: str = "") -> None:
+        """Nothing that arrived leaves unchanged here."""
+
+    def _event(self, stop: int) -> bytes:
+        return bytes(self._text[: stop - self._done])
+
+    def _with_line_feed(self, stop: int) -> int:
+        at = stop - self._done
+        return stop + (self._text[at - 1 : at + 1] == b"\r\n")
+
+    def _pass(self, stop: int, paced: float = 0.0) -> None:
+        with self._output.lock:
+            if self._done < stop <= self._came:
+                text = self._event(stop)
+                self._forget(stop)
+                self._insert(text, OURS, DECODED, paced)
+
+    def _replace(
+        self,
+        stop: int,
+        data: bytes,
+        by: str,
+        why: str,
+        us: int,
+        *,
+        paced: float = 0.0,
+        then: Callable[[], bytes] | None = None,
+    ) -> None:
+        self._forget(stop)
+        out = b"".join(self._chunks.put(data)) if data else b""
+        out += b"" if then is None else then()
+        self._output.rewrite(self._output.passed, 0, out, by, why, us=us)
+        self._output.write(out, paced)
+
+    def _forget(self, stop: int) -> None:
+        del self._text[: max(0, stop - self._done)]
+        self._done = max(self._done, stop)

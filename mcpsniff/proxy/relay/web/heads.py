@@ -1,0 +1,131 @@
+"""Heads of HTTP/1.1 messages as text, changed in as few lines as can be."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from mcpsniff.wire.http1_parts import CHUNKED, LENGTH, Head
+
+type Pairs = list[tuple[str, str]]
+
+REASONS: Final = {
+    200: "OK", 202: "Accepted", 204: "No Content", 301: "Moved Permanently", 302: "Found", 304: "Not Modified",
+    307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
+    404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict",
+    410: "Gone", 413: "Content Too Large", 415: "Unsupported Media Type", 429: "Too Many Requests",
+    500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
+    504: "Gateway Timeout",
+}  # fmt: skip
+DIGESTS: Final = ("content-md5", "digest", "content-digest", "repr-digest")
+"""Headers that say something of the bytes of a body that is another one now."""
+
+
+def changed(head: Head, raw: bytes, headers: Pairs, status: int | None) -> tuple[int, int, bytes] | None:
+    """What is to be put in the place of a stretch of ``raw`` so that it says these headers and this status.
+
+    None if it does already. What is left alone keeps its bytes.
+    """
+    if headers == list(head.headers) and status == head.status:
+        return None
+    old = _lines(raw)
+    start = old[0]
+    if status is not None and status != head.status:
+        start = f"{head.version} {status} {REASONS.get(status, '')}".encode("latin-1") + _line_end(start)
+    waiting = list(zip(head.headers, old[1:-1], strict=False)) if len(old) - 2 == len(head.headers) else []
+    new = [start]
+    for pair in headers:
+        at = next((at for at, (known, _) in enumerate(waiting) if known == pair), None)
+        if at is None:
+            new.append(field(*pair))
+        else:
+            new.append(waiting[at][1])
+            del waiting[: at + 1]
+    new.append(old[-1])
+    return _trimmed(old, new)
+
+
+def field(name: str, value: str) -> bytes:
+    """One header line; no value can begin another one."""
+    text = f"{name}: {value}".replace("\r", " ").replace("\n", " ").replace("\0", " ")
+    return text.encode("latin-1", "replace") + b"\r\n"
+
+
+def set_header(headers: Pairs, name: str, value: str | None) -> None:
+    """Put one value in the place of all that a header has; None removes it."""
+    place = next((at for at, (key, _) in enumerate(headers) if key.lower() == name.lower()), None)
+    spelt = name if place is None else headers[place][0]
+    kept = [pair for pair in headers if pair[0].lower() != name.lower()]
+    if value is not None:
+        kept.insert(len(kept) if place is None else place, (spelt, value))
+    headers[:] = kept
+
+
+def for_body(head: Head, headers: Pairs, body: bytes, *, is_coded: bool) -> bytes:
+    """Make ``headers`` true for another body, which is coded no more; return that in the framing it had."""
+    for name in DIGESTS:
+        set_header(headers, name, None)
+    if is_coded:
+        set_header(headers, "Content-Encoding", None)
+    if head.framing == CHUNKED:
+        return (b"%x\r\n%s\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+    if head.framing == LENGTH or head.status is None:
+        set_header(headers, "Content-Length", str(len(body)))
+    return body
+
+
+def answer(status: int, headers: Sequence[tuple[str, str]], body: bytes, request: Head) -> bytes:
+    """A whole response of ours to ``request``, after which the connection goes on if that wants it to."""
+    pairs = list(headers)
+    names = {name.lower() for name, _ in pairs}
+    if "content-length" not in names and "transfer-encoding" not in names and status not in (204, 304):
+        pairs.append(("Content-Length", str(len(body))))
+    if not keeps(request) and "connection" not in names:
+        pairs.append(("Connection", "close"))
+    origin = request.get("origin")
+    if origin is not None and "access-control-allow-origin" not in names:
+        pairs += [("Access-Control-Allow-Origin", origin), ("Access-Control-Expose-Headers", "Mcp-Session-Id")]
+    lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\n".encode("latin-1"), *[field(*pair) for pair in pairs]]
+    return b"".join([*lines, b"\r\n", b"" if request.method == "HEAD" else body])
+
+
+def keeps(request: Head) -> bool:
+    """True if the connection goes on after the response to ``request`` (RFC 9112 section 9.3)."""
+    wishes = ", ".join(request.all("connection")).lower()
+    return "close" not in wishes and (request.version.upper() != "HTTP/1.0" or "keep-alive" in wishes)
+
+
+def with_headers(headers: Pairs, changes: Mapping[str, str | None]) -> None:
+    """Set and remove headers."""
+    for name, value in changes.items():
+        set_header(headers, name, value)
+
+
+def _lines(raw: bytes) -> list[bytes]:
+    """Start line, header lines (a folded one is one), and the empty line."""
+    text = raw.lstrip(b"\r\n")
+    lines: list[bytes] = []
+    for line in text.split(b"\n")[:-1]:
+        goes_on = line[:1] in (b" ", b"\t") or (b":" not in line and line not in (b"", b"\r"))
+        if len(lines) > 1 and goes_on:
+            lines[-1] += line + b"\n"
+        else:
+            lines.append(line + b"\n")
+    lines[0] = raw[: len(raw) - len(text)] + lines[0]
+    return lines
+
+
+def _line_end(line: bytes) -> bytes:
+    return b"\r\n" if line.endswith(b"\r\n") else b"\n"
+
+
+def _trimmed(old: list[bytes], new: list[bytes]) -> tuple[int, int, bytes] | None:
+    """The stretch in which two lists of lines differ: where it starts and stops, and what is there now."""
+    first = 0
+    while first < min(len(old), len(new)) and old[first] == new[first]:
+        first += 1
+    last = 0
+    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    start = sum(map(len, old[:first]))
+    stop = sum(map(len, old)) - sum(map(len, old[len(old) - last :]))
+    data = b"".join(new[first : len(new) - last])
+    return None if start == stop and not data else (start, stop, data)

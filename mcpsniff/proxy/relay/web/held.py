@@ -1,0 +1,170 @@
+"""A message of HTTP that is held whole: its head, and a body that may be one message of JSON-RPC."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from mcpsniff.decoder.bodies import FORM, is_like_a_message
+from mcpsniff.protocol.http import EVENT_STREAM, is_json_type, media_type
+from mcpsniff.wire.body import BodyDecoder
+from mcpsniff.wire.frames import BOM, INVALID_UTF8, Frame, Span
+from mcpsniff.wire.http1_parts import CHUNKED, CLOSE, LENGTH, NONE, Data, Head
+from mcpsniff.wire.ndjson import BYTE_ORDER_MARK, is_utf8
+
+if TYPE_CHECKING:
+    from mcpsniff.hooks.editor import Outgoing
+    from mcpsniff.proxy.relay.web.hub import Session
+
+LIMIT: Final = 64 << 20
+"""Bytes of a message that are held; a larger one passes unedited."""
+
+
+class Lane:
+    """See `mcpsniff.hooks.editor.Lane`."""
+
+    transport = "http"
+
+    def __init__(
+        self,
+        holding: Callable[[], AbstractContextManager[object]],
+        is_gone: Callable[[], bool],
+        late: "Callable[[Outgoing], object]",
+    ) -> None:
+        self.holding = holding
+        self.late = late
+        self._is_gone = is_gone
+
+    @property
+    def is_gone(self) -> bool:
+        """See `mcpsniff.hooks.editor.Lane`."""
+        return self._is_gone()
+
+
+@dataclass(slots=True, eq=False)
+class Errand:
+    """A request on its way, and what is still to be known of it when its response comes."""
+
+    head: Head
+    session: "Session"
+    method: str | None = None
+    """Of its message, if that is one request."""
+    is_batch: bool = False
+    backs: "list[Outgoing]" = field(default_factory=list)
+    """What hooks have said to the client, to be said with the response."""
+    has_continued: bool = False
+    """The client has been told by us to send the body."""
+    is_begun: bool = False
+    """The head of the response has come."""
+
+    @property
+    def accepts_events(self) -> bool:
+        """True if the client takes an event stream for an answer."""
+        return EVENT_STREAM in ", ".join(self.head.all("accept")).lower()
+
+    @property
+    def accepts_json(self) -> bool:
+        """True if the client takes a JSON body for an answer."""
+        accepts = ", ".join(self.head.all("accept")).lower()
+        return not accepts or "json" in accepts or "*/*" in accepts
+
+
+class Held:
+    """What is held. ``start`` is where its head begins in the channel, ``body`` where that ends."""
+
+    def __init__(self, head: Head) -> None:
+        self.head = head
+        self.start = head.spans[0].start
+        self.body = head.spans[-1].stop
+        self.size = 0
+        self.spans: list[Span] = []
+        self._pieces: list[bytes] = []
+        self._t_first = head.t_last
+        self._t_last = head.t_last
+
+    def add(self, part: Data) -> None:
+        """Take the next piece of the body."""
+        if not self._pieces:
+            self._t_first = part.t
+        self._t_last = part.t
+        self._pieces.append(part.data)
+        self.size += len(part.data)
+        if self.spans and self.spans[-1].stop == part.span.start:
+            self.spans[-1] = self.spans[-1]._replace(stop=part.span.stop)
+        else:
+            self.spans.append(part.span)
+
+    @property
+    def is_coded(self) -> bool:
+        """True if a content coding has to be removed from the body."""
+        return bool(_codings(self.head))
+
+    def text(self) -> bytes | None:
+        """The body without its coding; None if that cannot be removed wholly."""
+        data = b"".join(self._pieces)
+        codings = _codings(self.head)
+        if not codings:
+            return data
+        decoder = BodyDecoder(codings, limit=LIMIT)
+        text = decoder.feed(data) + decoder.finish()
+        return None if decoder.flaws else text
+
+    def frame(self) -> Frame | None:
+        """The message in the body; None if there is none."""
+        text = self.text()
+        if text is None or not is_like_a_message(text):
+            return None
+        flaws = [BOM] if text.startswith(BYTE_ORDER_MARK) else []
+        flaws += [] if is_utf8(text, cut=False) else [INVALID_UTF8]
+        return Frame(
+            self.spans[0].channel,
+            self.head.direction,
+            "body",
+            tuple(self.spans),
+            self._t_first,
+            self._t_last,
+            text,
+            len(text),
+            tuple(flaws),
+            _codings(self.head) or None,
+        )
+
+
+def may_be_a_message(head: Head) -> bool:
+    """True if what follows ``head`` is to be held until it is known whether it is a message."""
+    if head.framing == NONE or (head.length or 0) > LIMIT:
+        return False
+    kind = media_type(head.get("content-type"))
+    if head.direction == "c2s":
+        return head.method == "POST" and head.framing in (LENGTH, CHUNKED) and kind != FORM and not _is_bulk(kind)
+    return is_json_type(kind) or (kind == EVENT_STREAM and head.framing == LENGTH) or (not kind and _is_ended(head))
+
+
+def is_event_stream(head: Head) -> bool:
+    """True if events follow ``head``, one after the other as they are said, whose coding can be removed."""
+    if media_type(head.get("content-type")) != EVENT_STREAM or head.framing not in (CHUNKED, CLOSE):
+        return False
+    return not BodyDecoder(_codings(head)).flaws
+
+
+def is_coded(head: Head) -> bool:
+    """True if the body that follows ``head`` has a content coding."""
+    return bool(_codings(head))
+
+
+def decoder_of(head: Head) -> BodyDecoder:
+    """What removes the coding of the event stream that follows ``head``."""
+    return BodyDecoder(_codings(head), limit=LIMIT, stream=True)
+
+
+def _codings(head: Head) -> str:
+    names = [name.strip() for value in head.all("content-encoding") for name in value.split(",")]
+    return ", ".join([name for name in names if name.lower() not in ("", "identity")])
+
+
+def _is_bulk(kind: str) -> bool:
+    return kind.startswith(("multipart/", "image/", "audio/", "video/")) or kind == "application/octet-stream"
+
+
+def _is_ended(head: Head) -> bool:
+    return head.framing == LENGTH

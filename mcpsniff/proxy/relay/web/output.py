@@ -1,0 +1,73 @@
+"""Where the bytes of one direction leave, and the records of what leaves in the place of what arrived."""
+
+import socket
+import time
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Final
+
+from mcpsniff.hooks.actions import Paced
+from mcpsniff.proxy.answers import as_data
+
+if TYPE_CHECKING:
+    from mcpsniff.hooks.editor import Outgoing
+    from mcpsniff.proxy.recorder import Recorder
+
+HELD_US: Final = 1000
+"""Microseconds beyond which it is told that a message was held."""
+SLICE: Final = 0.05
+"""Seconds between two pieces of what leaves slowly."""
+
+
+class GoneError(Exception):
+    """Nobody reads any more what we write."""
+
+
+class Output:
+    """Writes to ``sink`` what passes on ``channel``. Whoever writes holds `lock`, for whole frames."""
+
+    def __init__(self, recorder: "Recorder", channel: int, sink: socket.socket) -> None:
+        self.lock = RLock()
+        self.channel = channel
+        self.sink = sink
+        self.sent = 0
+        """Bytes written."""
+        self.passed = 0
+        """The bytes that arrived before this offset have left, or something else has in their place."""
+        self._recorder = recorder
+
+    def write(self, data: bytes, paced: float = 0.0) -> None:
+        """Write all of ``data``, at ``paced`` bytes per second if that is given. Raises GoneError."""
+        try:
+            if paced > 0:
+                step = max(1, int(paced * SLICE))
+                for at in range(0, len(data), step):
+                    self.sink.sendall(data[at : at + step])
+                    self.sent += min(step, len(data) - at)
+                    time.sleep(min(step, len(data) - at) / paced)
+            elif data:
+                self.sink.sendall(data)
+                self.sent += len(data)
+        except OSError:
+            raise GoneError from None
+
+    def rewrite(self, start: int, length: int, data: bytes, by: str, why: str = "", *, us: int = 0) -> None:
+        """Record that ``data`` leaves in the place of what arrived there; to be done before it does."""
+        if not length and not data:
+            return
+        body: dict[str, Any] = {"start": start, "length": length, "data": as_data(data), "by": by}
+        if why:
+            body["why"] = why
+        if us > HELD_US:
+            body["us"] = us
+        self._recorder.mark("rewrite", self.channel, body)
+
+    def hold(self, start: int, length: int, us: int, by: str, why: str = "") -> None:
+        """Record that what arrived there leaves unchanged, but was held."""
+        if us > HELD_US:
+            body: dict[str, Any] = {"start": start, "length": length, "us": us, "by": by}
+            self._recorder.mark("hold", self.channel, {**body, "why": why} if why else body)
+
+
+def pace_of(out: "Outgoing") -> float:
+    """How many bytes of it are to leave per second; 0: all at once."""
+    return max(1.0, out.action.bytes_per_second) if isinstance(out.action, Paced) else 0.0

@@ -1,0 +1,329 @@
+"""A live event stream, one event held at a time; others may let their messages leave between two events."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mcpsniff.decoder.bodies import is_like_a_message
+from mcpsniff.hooks.actions import Cut, Disconnect, HttpAnswer, Raw, Stall
+from mcpsniff.hooks.editor import ADDED, BACK, SAME, Edit, Outgoing
+from mcpsniff.protocol.reading import JsonReader
+from mcpsniff.proxy.ends import RESPONSES
+from mcpsniff.proxy.relay.web.chunks import Chunks, size_in
+from mcpsniff.proxy.relay.web.events import line_end_of, made, with_data
+from mcpsniff.proxy.relay.web.held import LIMIT, Errand
+from mcpsniff.proxy.relay.web.output import HELD_US, GoneError, pace_of
+from mcpsniff.wire.frames import Frame
+from mcpsniff.wire.http1_parts import CHUNKED, Data, Head
+from mcpsniff.wire.sse import EventSplitter
+
+if TYPE_CHECKING:
+    from mcpsniff.proxy.relay.web.carrier import WebCarrier
+
+OURS: Final = "mcpsniff"
+FRAMING: Final = "the sizes of chunks made true"
+ENDPOINT: Final = "the client would have gone past mcpsniff"
+ENDED: Final = "the stream was ended before this"
+
+
+class OverError(Exception):
+    """The response ends here, and with it the connection."""
+
+
+class BrokenOffError(Exception):
+    """The connection is to be broken off."""
+
+
+class StalledError(Exception):
+    """Nothing leaves any more, and it does not end."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Bytes of the body that arrived together and have not left."""
+
+    start: int
+    lead: bytes
+    data: bytes
+    left: int
+    """Bytes of the same chunk after them."""
+    at: int = 0
+    """How many of ``data`` have left."""
+
+
+class EventStream:
+    """Carries the body that follows ``head``, whose own bytes have left, to the client."""
+
+    def __init__(self, carrier: "WebCarrier", errand: Errand, head: Head) -> None:
+        self._carrier = carrier
+        self._hub = carrier.hub
+        self._errand = errand
+        self._output = carrier.outputs[RESPONSES]
+        self._is_chunked = head.framing == CHUNKED
+        self._chunks = Chunks(is_chunked=self._is_chunked)
+        self._splitter = EventSplitter(self._output.channel, "s2c", limit=LIMIT)
+        self._reader = JsonReader()
+        self._runs: deque[_Run] = deque()
+        self._held = 0
+        self._left = 0
+        self._like = b"\n"
+        self._is_torn = self._is_over = False
+        self._waiting: list[Outgoing] = []
+        self.lane = carrier.lane(RESPONSES, self.push)
+
+    # -- what arrives ----------------------------------------------------------------------------------------------
+
+    def data(self, part: Data, raw: bytes) -> None:
+        """The next bytes of the body; ``raw`` are these with the framing before them. Raises GoneError and others."""
+        lead = raw[: len(raw) - len(part.data)]
+        if lead:
+            self._left = size_in(lead)
+        self._left -= len(part.data)
+        start = part.span.stop - len(raw)
+        self._runs.append(_Run(start, lead, part.data, self._left))
+        self._held += len(raw)
+        for frame in self._splitter.feed(part.t, part.data, (part.span,)):
+            self._frame(frame, frame.spans[-1].stop)
+        if not self._splitter.is_inside:
+            self._pass(part.span.stop)
+        elif self._is_torn or self._held > LIMIT:
+            self._hub.editor.tell_once(f"an event of more than {LIMIT >> 20} MiB passed unedited")
+            self._is_torn = True
+            self._pass(part.span.stop)
+
+    def end(self, raw: bytes, start: int) -> None:
+        """The body is over; ``raw`` is the framing that ends it, which is at ``start`` of the channel."""
+        for out in self._hub.editor.flush(self.lane):
+            self.push(out)
+        with self._output.lock:
+            self._pass_rest(start)
+            self._is_over = True
+            framing = self._chunks.fitting(raw) if raw else b""
+            if framing != raw:
+                self._output.rewrite(start, len(raw), framing, OURS, FRAMING)
+            self._output.passed = start + len(raw)
+            self._output.write(framing)
+
+    def cut_off(self, start: int) -> None:
+        """The body has broken off before ``start``: what there is of it passes."""
+        with self._output.lock:
+            self._is_over = True
+            self._pass_rest(start)
+
+    def push(self, out: Outgoing) -> bool:
+        """Let a message of somebody else leave between two events, from any thread; False if the stream is over."""
+        with self._output.lock:
+            if self._is_over:
+                return False
+            if self._is_torn:
+                self._waiting.append(out)
+                return True
+            try:
+                self._insert(self._text_of(out), out.by, out.why)
+            except GoneError:
+                return False
+            return True
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def _frame(self, frame: Frame, stop: int) -> None:
+        """An event is complete; it ends at ``stop`` of the channel."""
+        with self._output.lock:
+            stop = self._with_line_feed(stop)
+            if self._is_torn:
+                self._is_torn = False
+                self._pass(stop)
+                waiting, self._waiting = self._waiting, []
+                for out in waiting:
+                    self.push(out)
+                return
+        sse = frame.sse
+        if sse is None or not sse.dispatched or not frame.payload:
+            self._pass(stop)
+        elif sse.event == "endpoint" and self._errand.head.method == "GET":
+            self._endpoint(frame, stop)
+        elif is_like_a_message(frame.payload):
+            self._message(frame, stop)
+        else:
+            self._pass(stop)
+
+    def _message(self, frame: Frame, stop: int) -> None:
+        began = time.monotonic_ns()
+        edit = self._hub.editor.edit(frame, self._errand.session.talk, self.lane, self._reader)
+        us = (time.monotonic_ns() - began) // 1000
+        with self._output.lock:
+            if edit is None:
+                self._hold(self._at, stop, us, self._hub.editors)
+                self._pass(stop)
+            else:
+                self._leave(edit, stop, us)
+
+    def _leave(self, edit: Edit, stop: int, us: int) -> None:
+        """Let leave what an edit has made of the event that ends at ``stop``."""
+        start = self._at
+        for out in edit.leaving:
+            if out.headers:
+                self._hub.editor.tell_once(f"{out.by}: an event has no headers of its own; they are left as they are")
+            if out.what == BACK:
+                self._carrier.give_back(self._errand.session, out)
+            elif out.action is not None:
+                self._act(out, stop, us)
+            elif out.what == ADDED:
+                self._insert(self._text_of(out), out.by, out.why)
+            elif out.what == SAME:
+                self._hold(start, stop, us, out.by, out.why)
+                self._pass(stop)
+            else:
+                self._replace(stop, with_data(self._event(stop), out.data), out.by, out.why, us)
+        if self._at < stop:
+            self._replace(stop, b"", edit.by, edit.why, us)
+
+    def _act(self, out: Outgoing, stop: int, us: int) -> None:
+        action = out.action
+        text = self._text_of(out)
+        if isinstance(action, Raw) and out.what == ADDED:
+            self._insert(action.data, out.by, out.why)
+        elif isinstance(action, Raw):
+            self._replace(stop, action.data, out.by, out.why, us)
+        elif isinstance(action, Stall):
+            self._replace(stop, b"", out.by, out.why, us)
+            self._is_over = True
+            raise StalledError
+        elif isinstance(action, Disconnect):
+            self._replace(stop, b"", out.by, out.why, us)
+            raise BrokenOffError
+        elif isinstance(action, Cut):
+            self._is_over = True
+            whole = with_data(self._event(stop), out.data) if out.what != ADDED else text
+            self._replace(stop, whole[: max(0, action.keep)], out.by, out.why, us, then=self._chunks.end)
+            raise OverError
+        elif isinstance(action, HttpAnswer):
+            self._hub.editor.tell_once(f"{out.by}: the response has begun, its status cannot be changed any more")
+            self._pass(stop)
+        elif out.what == ADDED:
+            self._insert(text, out.by, out.why, pace_of(out))
+        else:
+            whole = with_data(self._event(stop), out.data)
+            if whole == self._event(stop):
+                self._hold(self._at, stop, max(us, HELD_US + 1), out.by, out.why)
+                self._pass(stop, pace_of(out))
+            else:
+                self._replace(stop, whole, out.by, out.why, us, paced=pace_of(out))
+
+    def _endpoint(self, frame: Frame, stop: int) -> None:
+        """The event that names the endpoint of HTTP+SSE: one at the upstream's own address would lead past us."""
+        relative = self._hub.listener.origins.relative(frame.payload)
+        named = frame.payload if relative is None else relative
+        self._hub.endpoint(self._errand.session, self._errand.head, named.decode("utf-8", "replace"))
+        with self._output.lock:
+            if relative is None:
+                self._pass(stop)
+            else:
+                self._replace(stop, with_data(self._event(stop), relative), OURS, ENDPOINT, 0)
+
+    def _text_of(self, out: Outgoing) -> bytes:
+        return out.action.data if isinstance(out.action, Raw) else made(out.data, self._like)
+
+    @property
+    def _at(self) -> int:
+        """The place up to which all has left."""
+        return self._output.passed
+
+    def _hold(self, start: int, stop: int, us: int, by: str, why: str = "") -> None:
+        self._output.hold(start, stop - start, us, by, why)
+
+    # -- what leaves; the lock is held, or nobody else knows of the stream ------------------------------------------
+
+    def _pass(self, stop: int, paced: float = 0.0) -> None:
+        """Let what arrived before ``stop`` leave as it came."""
+        with self._output.lock:
+            pieces: list[bytes] = []
+            while self._runs and self._runs[0].start < stop:
+                run = self._runs[0]
+                if run.lead:
+                    pieces.append(self._fitted(run))
+                data = run.data[run.at : run.at + stop - run.start]
+                after = len(run.data) - run.at - len(data)
+                first, framing, rest = self._chunks.put(data, run.left + after)
+                self._output.rewrite(run.start + len(first), 0, framing, OURS, FRAMING)
+                pieces += [first, framing, rest]
+                self._shorten(run, len(data), after)
+            self._output.passed = max(self._output.passed, stop)
+            self._output.write(b"".join(pieces), paced)
+
+    def _pass_rest(self, stop: int) -> None:
+        """Let all leave that arrived before ``stop``, where the body is over."""
+        self._pass(stop)
+
+    def _fitted(self, run: _Run) -> bytes:
+        """What leaves for the framing before a chunk, which is off the run then."""
+        lead = self._chunks.lead(run.lead)
+        if lead != run.lead:
+            self._output.rewrite(run.start, len(run.lead), lead, OURS, FRAMING)
+        self._held -= len(run.lead)
+        run.start += len(run.lead)
+        run.lead = b""
+        return lead
+
+    def _shorten(self, run: _Run, size: int, after: int) -> None:
+        run.at += size
+        run.start += size
+        self._held -= size
+        if not after:
+            self._runs.popleft()
+
+    def _replace(
+        self,
+        stop: int,
+        data: bytes,
+        by: str,
+        why: str,
+        us: int,
+        *,
+        paced: float = 0.0,
+        then: Callable[[], bytes] | None = None,
+    ) -> None:
+        """Let ``data`` leave in the place of what arrived before ``stop``."""
+        left = 0
+        start = self._output.passed
+        while self._runs and self._runs[0].start < stop:
+            run = self._runs[0]
+            self._held -= len(run.lead)
+            run.start += len(run.lead)
+            run.lead = b""
+            size = min(len(run.data) - run.at, stop - run.start)
+            after = len(run.data) - run.at - size
+            left = run.left + after
+            self._shorten(run, size, after)
+        out = b"".join(self._chunks.put(data)) + (self._chunks.pad(left) if then is None else then())
+        self._output.rewrite(start, max(stop - start, 0), out, by, why, us=us)
+        self._output.passed = max(start, stop)
+        self._output.write(out, paced)
+
+    def _insert(self, data: bytes, by: str, why: str, paced: float = 0.0) -> None:
+        """Let ``data`` leave besides what arrives, here."""
+        out = b"".join(self._chunks.put(data)) if data else b""
+        self._output.rewrite(self._output.passed, 0, out, by, why)
+        self._output.write(out, paced)
+
+    def _event(self, stop: int) -> bytes:
+        """The text of the event that ends at ``stop``, without the framing of chunks."""
+        pieces = []
+        for run in self._runs:
+            begin = run.start + len(run.lead)
+            if begin >= stop:
+                break
+            pieces.append(run.data[run.at : run.at + stop - begin])
+        event = b"".join(pieces)
+        self._like = line_end_of(event, self._like)
+        return event
+
+    def _with_line_feed(self, stop: int) -> int:
+        """A CR that ends an event may have an LF after it, which is part of its line end."""
+        for run in self._runs:
+            at = run.at + stop - run.start - len(run.lead)
+            if run.at < at < len(run.data):
+                return stop + (run.data[at - 1 : at + 1] == b"\r\n")
+        return stop
