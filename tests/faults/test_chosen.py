@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpsniff.errors import CaptureError, UsageError
+from mcpsniff.errors import UsageError
 from mcpsniff.proxy.faults import interceptor
 from mcpsniff.proxy.faults.recorded import faults_of
 from tests.faults.stage import Faulty, call, notification, request, result
@@ -170,7 +170,7 @@ def test_captures_that_cannot_be_repeated(tmp_path: Path) -> None:
         faults_of(recorded(tmp_path / "new.mcpcap", ["fault later=5 (client's request ping id 1)"]))
     with pytest.raises(UsageError, match=r"has a fault latency=5: a unit belongs here"):
         faults_of(recorded(tmp_path / "new.mcpcap", ["fault latency=5 (client's request ping id 1)"]))
-    with pytest.raises(CaptureError):
+    with pytest.raises(UsageError, match="--fault-from: "):
         faults_of(str(tmp_path / "missing.mcpcap"), str(tmp_path))
 
 
@@ -190,12 +190,12 @@ def test_latency_counts_from_the_arrival(monkeypatch: pytest.MonkeyPatch) -> Non
     faulty.client(call(1, "echo"))
     faulty.client(call(2, "echo"))
     faulty.server(result(1))
-    assert sum(slept) == pytest.approx(0.2, abs=0.001)
+    assert sum(slept) == pytest.approx(0.2, abs=0.003)
     faulty.server(result(2))
-    assert sum(slept) == pytest.approx(0.2, abs=0.001)
+    assert sum(slept) == pytest.approx(0.2, abs=0.003)
     faulty.lanes["s2c"].is_gone = True
     faulty.client(call(3, "echo"))
     now[0] += 1
     faulty._t += 1_000_000
     faulty.server(result(3))
-    assert sum(slept) == pytest.approx(0.2, abs=0.001)
+    assert sum(slept) == pytest.approx(0.2, abs=0.003)

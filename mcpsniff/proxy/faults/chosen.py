@@ -7,13 +7,12 @@ from threading import Lock
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import quote
 
-from mcpsniff.hooks.editor import Lane
 from mcpsniff.protocol.message import Message
 from mcpsniff.proxy.faults.kinds import LATENCY, REORDER, Kind
 from mcpsniff.proxy.faults.spec import Spec, Value
 
-LANES: Final = 1000
-"""Lanes of which is remembered that a message is kept back."""
+STREAMS: Final = 1000
+"""Streams of which is remembered that a message is kept back."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9:.-]+%?")
 
 
@@ -35,8 +34,11 @@ class Strike(NamedTuple):
 class Choice(Protocol):
     """Who says which faults strike. May be used by many threads at once."""
 
-    def of(self, message: Message, place: str, lane: Lane) -> list[Strike]:
-        """The faults for a message that stands at ``place``: at most one latency, and at most one other."""
+    def of(self, message: Message, place: str, transport: str, stream: object) -> list[Strike]:
+        """The faults for a message that stands at ``place``: at most one latency, and at most one other.
+
+        ``transport`` is stdio or http, ``stream`` what carries the message and those that come after it, if anything.
+        """
 
     def remark(self) -> str:
         """What the capture is to say of it."""
@@ -53,17 +55,17 @@ class Drawn:
         self._seed = seed
         self._matched = [0] * len(specs)
         self._struck = [0] * len(specs)
-        self._kept: dict[tuple[int, int], Lane] = {}
+        self._kept: dict[tuple[int, int], object] = {}
         self._lock = Lock()
 
-    def of(self, message: Message, place: str, lane: Lane) -> list[Strike]:
+    def of(self, message: Message, place: str, transport: str, stream: object) -> list[Strike]:
         """See `Choice`. Of several that strike, latency aside, the first one counts."""
         strikes: list[Strike] = []
         for at, spec in enumerate(self._specs):
             is_latency = spec.kind.name == LATENCY
-            if any((strike.kind.name == LATENCY) == is_latency for strike in strikes) or not spec.is_for(message, lane):
+            if any((strike.kind.name == LATENCY) == is_latency for strike in strikes):
                 continue
-            if self._strikes(at, place, lane):
+            if spec.is_for(message, transport) and self._strikes(at, place, stream):
                 strikes.append(Strike(spec.kind, spec.value.drawn(self._chance(at, place, "value"))))
         return strikes
 
@@ -84,18 +86,18 @@ class Drawn:
                 sentences.append(f"the fault {spec.text} struck no message: {why}")
         return sentences
 
-    def _strikes(self, at: int, place: str, lane: Lane) -> bool:
+    def _strikes(self, at: int, place: str, stream: object) -> bool:
         spec = self._specs[at]
         with self._lock:
             self._matched[at] += 1
-            overtakes = self._kept.pop((at, id(lane)), None) is not None
+            overtakes = self._kept.pop((at, id(stream)), None) is not None
             if self._matched[at] <= spec.after or (spec.times is not None and self._struck[at] >= spec.times):
                 return False
             if overtakes or self._chance(at, place, "") >= spec.probability:
                 return False
-            if spec.kind.name == REORDER:
-                self._kept[at, id(lane)] = lane  # kept alive, so that no other lane gets its id
-                if len(self._kept) > LANES:
+            if spec.kind.name == REORDER and stream is not None:
+                self._kept[at, id(stream)] = stream  # kept alive, so that no other one gets its id
+                if len(self._kept) > STREAMS:
                     del self._kept[next(iter(self._kept))]
             self._struck[at] += 1
             return True
@@ -118,7 +120,7 @@ class Again:
         self._struck = 0
         self._lock = Lock()
 
-    def of(self, _message: Message, place: str, _lane: Lane) -> list[Strike]:
+    def of(self, _message: Message, place: str, _transport: str, _stream: object) -> list[Strike]:
         """See `Choice`."""
         with self._lock:
             strikes = self._left.pop(place, [])

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.hooks.actions import Returned
-from mcpsniff.hooks.editor import Lane
 from mcpsniff.protocol.message import ERROR, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.proxy.faults import shapes, values
 
@@ -34,10 +33,10 @@ class Kind(NamedTuple):
     """What it makes of a message, given its value and why; None: it only takes time."""
     help: str
 
-    def fits(self, message: Message, lane: Lane) -> bool:
+    def fits(self, message: Message, transport: str) -> bool:
         """True if it can be done to this message at all."""
         if self.name == STATUS:
-            return message.direction == "c2s" and lane.transport != "stdio"
+            return message.direction == "c2s" and transport != "stdio"
         if self.name in NEED_AN_ID:
             return message.key is not None or "id" in message.body
         return True

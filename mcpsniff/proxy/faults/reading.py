@@ -20,7 +20,7 @@ SEEDS: Final = 1_000_000
 def faults_from(options: Mapping[str, Any], transport: str) -> list[Interceptor]:
     """The faults that options ask for: ``--fault``, ``--fault-seed``, ``--fault-from`` (looked for in ``--dir``).
 
-    Raises UsageError, and CaptureError for a capture that cannot be read.
+    Raises UsageError.
     """
     words, seed, captures = options["fault"], options["fault_seed"], options["fault_from"]
     if captures and (words or seed is not None):

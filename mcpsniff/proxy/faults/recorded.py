@@ -1,6 +1,7 @@
 """The faults that a capture has, by the places of their messages."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
@@ -8,7 +9,7 @@ from mcpsniff.capture.catalog import find
 from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import open_capture
 from mcpsniff.capture.records import HOLD, REWRITE
-from mcpsniff.errors import UsageError
+from mcpsniff.errors import CaptureError, UsageError
 from mcpsniff.proxy.faults.chosen import Strike
 from mcpsniff.proxy.faults.places import PLACE
 from mcpsniff.proxy.faults.spec import kind_of, read_value
@@ -19,19 +20,26 @@ _FAULT: Final = re.compile(rf"fault (\S+(?: \+ \S+)*) \(({PLACE})\)")
 def faults_of(name: str, directory: str | None = None) -> dict[str, list[Strike]]:
     """Read the faults of a capture: a file, or a label as `mcpsniff show` takes it.
 
-    Raises CaptureError for what is no capture, UsageError for one that has no faults, or one that is not known here.
+    Raises UsageError for what cannot be read, for a capture without faults, and for a fault that is not known here.
     """
-    path = find(name, directory).path
     places: dict[str, list[Strike]] = {}
-    for record in open_capture(path).records():
-        if record.kind in (REWRITE, HOLD):
-            for said, place in _FAULT.findall(str(record.body.get("why", ""))):
-                places.setdefault(place, []).extend(
-                    strike for strike in _strikes(said, path) if strike not in places[place]
-                )
+    try:
+        path = find(name, directory).path
+        for why in _reasons(path):
+            for said, place in _FAULT.findall(why):
+                known = places.setdefault(place, [])
+                known += [strike for strike in _strikes(said, path) if strike not in known]
+    except CaptureError as error:
+        raise UsageError(f"--fault-from: {error}") from None
     if not places:
         raise UsageError(f"--fault-from: {shown(path)} has no faults of --fault in it")
     return places
+
+
+def _reasons(path: str) -> Iterator[str]:
+    for record in open_capture(path).records():
+        if record.kind in (REWRITE, HOLD):
+            yield str(record.body.get("why", ""))
 
 
 def _strikes(said: str, path: str) -> list[Strike]:

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.errors import UsageError
-from mcpsniff.hooks.editor import Lane
 from mcpsniff.protocol.message import INVALID, Message
 from mcpsniff.proxy.faults import values
 from mcpsniff.proxy.faults.kinds import KINDS, STATUS, Kind
@@ -50,9 +49,9 @@ class Spec:
     is_any_kind: bool = False
     """True if the expression chooses among requests, answers and notifications."""
 
-    def is_for(self, message: Message, lane: Lane) -> bool:
+    def is_for(self, message: Message, transport: str) -> bool:
         """True if the fault may be done to a message, chance and counting aside."""
-        if message.kind == INVALID or not self.kind.fits(message, lane):
+        if message.kind == INVALID or not self.kind.fits(message, transport):
             return False
         if not self.is_any_kind and message.kind not in self.kind.kinds:
             return False
