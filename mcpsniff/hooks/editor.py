@@ -116,6 +116,8 @@ class _Item:
     by: str = ""
     why: str = ""
     headers: dict[str, str | None] = field(default_factory=dict)
+    text: bytes | None = None
+    """Its JSON text, if that is known."""
 
 
 class Editor:
@@ -191,26 +193,34 @@ class Editor:
             return Edit(by, ANSWER_KEPT, [])
         talk.place(message, message.frame.t_last)
         run, slowest = self._run(message, lane)
-        items = [self._kept_back(item, message, talk, lane) for item in run]
+        if run is None and self._text(message, "") is message.raw:
+            by = slowest
+            return None if by is None else Edit(by, "", [Outgoing(SAME, by, "", message.raw, message)])
+        items = [self._kept_back(item, message, talk, lane) for item in run or (_Item(message),)]
         if len(items) == 1 and items[0].what is message:
             item = items[0]
-            data = self._text(message, item.by)
-            if data is message.raw and not item.headers and not item.why:
+            item.text = self._text(message, item.by)
+            if item.text is message.raw and not item.headers and not item.why:
                 if slowest is None:
                     return None
                 item.by = slowest
         return self._edit(message, items, talk)
 
-    def _run(self, message: Message, lane: Lane) -> tuple[list[_Item], str | None]:
-        """What the interceptors make of a message, and which of them held it longest, if that is worth a word."""
-        items = [_Item(message)]
+    def _run(self, message: Message, lane: Lane) -> tuple[list[_Item] | None, str | None]:
+        """What the interceptors make of a message, and which of them held it longest, if that is worth a word.
+
+        None: all of them have returned it.
+        """
+        items: list[_Item] | None = None
         slowest, most = None, NOTABLE
         began = monotonic_ns()
         for interceptor in self.interceptors:
-            through: list[_Item] = []
-            for item in items:
-                through += self._step(interceptor, item, lane) if isinstance(item.what, Message) else [item]
-            items = through
+            if items is None:
+                returned = interceptor.edit(message, lane)
+                if returned is not message:
+                    items = self._made_of(_Item(message), message, returned, interceptor.name)
+            else:
+                items = [one for item in items for one in self._step(interceptor, item, lane)]
             now = monotonic_ns()
             if now - began >= most:
                 slowest, most = interceptor.name, now - began
@@ -218,15 +228,19 @@ class Editor:
         return items, slowest
 
     def _step(self, interceptor: Interceptor, item: _Item, lane: Lane) -> list[_Item]:
+        """What one interceptor makes of what others have made."""
         message = item.what
-        assert isinstance(message, Message)
-        returned = interceptor.edit(message, lane)
-        if returned is message:
+        if not isinstance(message, Message):
             return [item]
+        returned = interceptor.edit(message, lane)
+        return [item] if returned is message else self._made_of(item, message, returned, interceptor.name)
+
+    def _made_of(self, item: _Item, message: Message, returned: Returned, by: str) -> list[_Item]:
+        """The items that somebody has put in the place of one."""
         several: Sequence[Message | Action]
         several = () if returned is None else returned if isinstance(returned, Sequence) else (returned,)
         if not several:
-            return [_Item(Drop(), interceptor.name, item.why)]
+            return [_Item(Drop(), by, item.why)]
         items = []
         for one in several:
             if one is message:
@@ -236,7 +250,7 @@ class Editor:
             why = "" if isinstance(one, Message) else one.why
             headers = {**item.headers, **one.headers} if isinstance(one, Headed) else dict(item.headers)
             before = item.why if what is message or not isinstance(what, Message) else ""
-            items.append(_Item(what, interceptor.name, "; ".join(filter(None, (before, why))), headers))
+            items.append(_Item(what, by, "; ".join(filter(None, (before, why))), headers))
         return items
 
     def _kept_back(self, item: _Item, arrived: Message, talk: Talk, lane: Lane) -> _Item:
@@ -275,7 +289,7 @@ class Editor:
         direction = OTHER[arrived.direction] if is_back else arrived.direction
         if message is not None and message.kind == REQUEST and is_made(message) and "id" not in message.body:
             talk.adopt(message, direction, item.by)
-        data = b"" if message is None else self._text(message, item.by)
+        data = b"" if message is None else item.text or self._text(message, item.by)
         data = item.what.data if isinstance(item.what, Text) else data
         by = item.by or self._editors()
         if is_back:

@@ -96,6 +96,15 @@ class LineSplitter:
         )
 
 
+def line_frame(channel: int, direction: str, start: int, t: int, line: bytes, *, t_first: int | None = None) -> Frame:
+    """The frame of a whole line, which begins at ``start`` of its channel and ended at ``t``; its LF may be missing."""
+    terminated = line.endswith(b"\n")
+    payload = line[:-1] if terminated else line
+    flaws = _flaws(payload, len(payload), terminated=terminated, gapped=False)
+    spans = (Span(channel, start, start + len(line)),)
+    return Frame(channel, direction, "line", spans, t if t_first is None else t_first, t, payload, len(payload), flaws)
+
+
 def _flaws(payload: bytes, size: int, *, terminated: bool, gapped: bool) -> tuple[str, ...]:
     """What the bytes of a line show on their own."""
     if terminated and not gapped and size == len(payload) and payload[:1] == b"{" and payload.isascii():

@@ -96,7 +96,7 @@ class EditPump(Pump):
             return
         self.told.rewritten(self.passed, 0, data, out, us)
         if not self.out.put(data):
-            self._intake.wake()
+            self._lost()
 
     def tell_once(self, text: str) -> None:
         """Say something, unless it was said before."""
@@ -121,6 +121,8 @@ class EditPump(Pump):
     def end(self, outcome: str) -> None:
         """End both descriptors, unless the stream stalls: then it does not end, either."""
         with self.out.lock:  # what the other direction says here is whole
+            if self.outcome is not None:
+                return
             self.out.is_shut = True
             self._keep_sink = self.stalled is not None
             super().end(outcome)
@@ -137,10 +139,19 @@ class EditPump(Pump):
         self._over.acquire(timeout=LAST_LINE)
         self.cut()
 
+    def _lost(self) -> None:
+        """The other direction has found out that nobody reads here any more; our own thread waits, perhaps for ever.
+
+        The lock of `out` is held.
+        """
+        super().end(BROKEN)
+        self._cut = True
+
     def _carry_lines(self) -> str:
         t = 0
         while not self._cut:
-            arrived = self._intake.take()
+            # Only while there is a part of a line there is something for `finish` to do.
+            arrived = self._intake.take(is_wakeable=self._cutter.kept > 0)
             if arrived is not None:
                 t = (arrived[0] - self._recorder.zero_ns) // 1000
                 for piece in self._cutter.feed(t, arrived[1]):
@@ -149,8 +160,6 @@ class EditPump(Pump):
                         return outcome
                 if self._due >= SETTLE_AT:
                     self._settle(bulk=True)
-            elif self.out.is_broken:
-                return BROKEN
             elif self._intake.ended is not None or self._intake.is_to_finish:
                 break
         between = b""

@@ -45,13 +45,16 @@ class Intake:
         for descriptor in (source, self._woken):
             self._poll.register(descriptor, select.POLLIN)
 
-    def take(self) -> tuple[int, bytes] | None:
-        """What has arrived, and when (`Recorder.clock`); None at the end (see `ended`), or if somebody calls `wake`."""
+    def take(self, *, is_wakeable: bool) -> tuple[int, bytes] | None:
+        """What has arrived, and when (`Recorder.clock`); None at the end (see `ended`).
+
+        If it is to be wakeable, which costs a little, None as soon as somebody calls `wake`, too.
+        """
         if self._ahead:
             t, data = self._ahead.popleft()
             self._waiting -= len(data)
             return t, data
-        if self.ended is not None or self.is_to_finish or self._was_woken():
+        if self.ended is not None or self.is_to_finish or (is_wakeable and self._was_woken()):
             return None
         return self._once()
 
@@ -70,7 +73,7 @@ class Intake:
                     pass
 
     def wake(self) -> None:
-        """Let a `take` that waits return."""
+        """Let a `take` that waits and is wakeable return."""
         with suppress(OSError):
             os.write(self._wake, b"\0")
 

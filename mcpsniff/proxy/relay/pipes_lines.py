@@ -1,10 +1,10 @@
 """Whole lines out of the pieces in which a pipe brings them, with their very bytes, to be held one at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from mcpsniff.wire.frames import Frame
-from mcpsniff.wire.ndjson import LineSplitter
+from mcpsniff.wire.ndjson import line_frame
 
 LIMIT: Final = 64 << 20
 """Bytes of a line that is held; a longer one passes in pieces, and nobody edits it."""
@@ -27,7 +27,6 @@ class Cutter:
         self.channel = channel
         self.direction = direction
         self._limit = limit
-        self._lines = LineSplitter(channel, direction, limit=limit)
         self._offset = 0
         """The place in the channel of the first byte that is kept, or of the next one."""
         self._kept = bytearray()
@@ -39,8 +38,17 @@ class Cutter:
         """How many bytes of a line that has not ended are kept."""
         return len(self._kept)
 
-    def feed(self, t: int, data: bytes) -> Iterator[Piece]:
+    def feed(self, t: int, data: bytes) -> Iterable[Piece]:
         """Take what one read returned at ``t`` (microseconds); return what is to go on, in order."""
+        if data.find(b"\n") == len(data) - 1:  # one line, mostly
+            return (self._line(t, data),)
+        return self._several(t, data)
+
+    def finish(self, t: int) -> Iterable[Piece]:
+        """The stream has ended at ``t``: what is left is a line without its LF."""
+        return (self._line(t, b""),) if self._kept else ()
+
+    def _several(self, t: int, data: bytes) -> Iterator[Piece]:
         start = 0
         while stop := data.find(b"\n", start) + 1:
             yield self._line(t, data[start:stop])
@@ -50,30 +58,18 @@ class Cutter:
             if piece is not None:
                 yield piece
 
-    def finish(self, t: int) -> Iterator[Piece]:
-        """The stream has ended at ``t``: what is left is a line without its LF."""
-        if self._kept:
-            data = bytes(self._kept)
-            self._lines.feed(t, data)
-            (frame,) = self._lines.finish(t)
-            frame.t_first = self._t_first
-            self._moved(len(data))
-            yield Piece(frame, data, ends_line=True)
-
     def _line(self, t: int, data: bytes) -> Piece:
         """Complete a line with ``data``, which ends in its LF."""
-        t_first = t
+        start, t_first = self._offset, t
         if self._kept:
             t_first = self._t_first
             data = bytes(self._kept) + data
+            self._kept = bytearray()
+        self._offset += len(data)
         if self._passing or len(data) > self._limit:
-            self._moved(len(data))
             self._passing = False
-            self._lines = LineSplitter(self.channel, self.direction, limit=self._limit, offset=self._offset)
             return Piece(None, data, ends_line=True)
-        (frame,) = self._lines.feed(t, data)
-        frame.t_first = t_first
-        self._moved(len(data))
+        frame = line_frame(self.channel, self.direction, start, t, data, t_first=t_first)
         return Piece(frame, data, ends_line=True)
 
     def _unended(self, t: int, data: bytes) -> Piece | None:
@@ -85,11 +81,7 @@ class Cutter:
             if len(self._kept) < self._limit:
                 return None
             data = bytes(self._kept)
-            self._passing = True
-        self._moved(len(data))
-        return Piece(None, data, ends_line=False)
-
-    def _moved(self, count: int) -> None:
-        self._offset += count
-        if self._kept:
             self._kept = bytearray()
+            self._passing = True
+        self._offset += len(data)
+        return Piece(None, data, ends_line=False)
