@@ -15,8 +15,8 @@ SERVER = Path(__file__).with_name("server.py")
 EXCHANGES = 1000
 FAULTS = (
     "latency=0ms..3ms,p=0.1", "drop,p=0.05", "duplicate,p=0.05", "wrong-id,p=0.03", "wrong-id=none,p=0.02",
-    "error=-32000:no (not now) + x,if=kind:response,p=0.05", "cut,p=0.02", "half-line=10,p=0.03", "noise,p=0.05", "invalid-utf8,p=0.03",
-    "slow=50k,p=0.02",
+    "error=-32000:no (not now) + x,if=kind:response,p=0.05", "cut,p=0.02", "half-line=10,p=0.03", "noise,p=0.05",
+    "invalid-utf8,p=0.03", "slow=50k,p=0.02",
 )  # fmt: skip
 
 

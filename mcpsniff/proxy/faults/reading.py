@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.errors import UsageError
-from mcpsniff.hooks.editor import Interceptor
 from mcpsniff.proxy.faults.chosen import Again, Drawn, Strike
 from mcpsniff.proxy.faults.interceptor import Faults
 from mcpsniff.proxy.faults.recorded import faults_of
@@ -17,7 +16,7 @@ SEEDS: Final = 1_000_000
 """How many seeds there are to choose from where none is given."""
 
 
-def faults_from(options: Mapping[str, Any], transport: str) -> list[Interceptor]:
+def faults_from(options: Mapping[str, Any], transport: str) -> list[Faults]:
     """The faults that options ask for: ``--fault``, ``--fault-seed``, ``--fault-from`` (looked for in ``--dir``).
 
     Raises UsageError.
