@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
@@ -19,6 +18,9 @@ from mcpsniff.hooks.waiting import settled
 
 REST: Final = 0.1
 """Seconds for which a file must have been left alone before it is read again: it may be half written."""
+
+LOOK: Final = 0.02
+"""Seconds between two looks at the file while it is in use."""
 
 type Call = Callable[..., Any]
 
@@ -41,6 +43,21 @@ class Version:
         return any(HOOKS[name].group == group for name in self.hooks)
 
 
+class _Use:
+    """A call that is going on. A class of its own, since it is on the way of every message."""
+
+    __slots__ = ("_addon", "_version")
+
+    def __init__(self, addon: "Addon", version: Version) -> None:
+        self._addon, self._version = addon, version
+
+    def __enter__(self) -> Version:
+        return self._version
+
+    def __exit__(self, *failure: object) -> None:
+        self._addon.leave(self._version)
+
+
 class Addon:
     """The addon in the file at ``path``. Raises UsageError, which names file and line, if it cannot be loaded."""
 
@@ -55,6 +72,7 @@ class Addon:
         self._told: set[tuple[str, str]] = set()
         self._failures = 0
         self._version = self._read(fresh=False)
+        self._look_at = 0.0
         self._seen: Signature | None = signature(self._version.script.files)
 
     @property
@@ -96,22 +114,25 @@ class Addon:
         with self.version() as version:
             self._tell(version, name, *arguments)
 
-    @contextmanager
-    def version(self) -> Iterator[Version]:
-        """The version in force, which does not end before this block."""
-        if signature(self._version.script.files) != self._seen:
-            self._look()
+    def version(self) -> "_Use":
+        """The version in force, which does not end before the block of this."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK
+            if signature(self._version.script.files) != self._seen:
+                self._look()
         with self._lock:
             version = self._version
             version.calls += 1
-        try:
-            yield version
-        finally:
-            with self._lock:
-                version.calls -= 1
-                is_last = version.is_over and not version.calls
-            if is_last:
-                self._bury(version)
+        return _Use(self, version)
+
+    def leave(self, version: Version) -> None:
+        """A call of that version has ended."""
+        with self._lock:
+            version.calls -= 1
+            is_last = version.is_over and not version.calls
+        if is_last:
+            self._bury(version)
 
     def complain(self, hook: str, error: BaseException, what: str = "") -> None:
         """Tell of an exception, once for each place; ``what`` becomes of it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcpsniff.capture.records import Record
 from mcpsniff.hooks.actions import HttpHead, Returned
-from mcpsniff.hooks.editor import ADDED, BACK, CHANGED, SAME, Editor, Interceptor, Outgoing
+from mcpsniff.hooks.editor import ADDED, BACK, CHANGED, SAME, Edit, Editor, Interceptor, Outgoing
 from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.wire.ndjson import LineSplitter
@@ -84,7 +84,7 @@ class Stage:
     def feed(self, direction: str, t: int, data: bytes) -> None:
         for frame in self._splitters[direction].feed(t, data):
             edit = self.editor.edit(frame, self.talk, self.lane, self._reader)
-            if edit is None:
+            if edit is None or _only_took_long(edit):
                 self._got[direction].append(frame.payload)
                 continue
             self.whys.append(f"{edit.by}: {edit.why}" if edit.why else edit.by)
@@ -132,3 +132,8 @@ def call(number: Any, tool: str, **arguments: Any) -> dict[str, Any]:
 
 def result(number: Any, **members: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "result": members}
+
+
+def _only_took_long(edit: Edit) -> bool:
+    """True if nothing was wanted, on a machine that was busy."""
+    return [(out.what, out.why, dict(out.headers)) for out in edit.leaving] == [(SAME, "", {})]
