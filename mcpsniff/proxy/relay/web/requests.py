@@ -63,7 +63,7 @@ class Requests:
         """Carry requests to their end; return how that was."""
         intake = self._carrier.intakes[REQUESTS]
         try:
-            while (arrived := intake.take()) is not None:
+            while (arrived := intake.take(is_wakeable=False)) is not None:
                 self._read(*arrived)
             for part in self.splitter.finish(self._carrier.now()) if not self._carrier.is_blind else ():
                 self._take(part)
@@ -276,7 +276,7 @@ class Requests:
         self._carrier.is_waiting = False
         self._carrier.is_busy = True
         self._raw.take(self._raw.stop)
-        while (arrived := intake.take()) is not None:
+        while (arrived := intake.take(is_wakeable=False)) is not None:
             self._raw.add(arrived[1])
             self._raw.take(self._raw.stop)
         length = self._raw.stop - self._output.passed

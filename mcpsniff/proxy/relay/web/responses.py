@@ -52,7 +52,7 @@ class Responses:
         try:
             while True:
                 intake = self._carrier.intakes[RESPONSES]
-                while (arrived := intake.take()) is not None:
+                while (arrived := intake.take(is_wakeable=False)) is not None:
                     self._read(*arrived)
                 if not self._carrier.is_renewed():
                     break
