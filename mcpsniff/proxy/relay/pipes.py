@@ -203,9 +203,8 @@ class EditPump(Pump):
             return self._unheld(piece)
         began = self._recorder.clock()
         edit = self._edited(frame)
-        us = (self._recorder.clock() - began) // 1000
         if edit is not None:
-            return Leaving(self, data, edit, us).go()
+            return Leaving(self, data, edit, (self._recorder.clock() - began) // 1000).go()
         with self.out.lock:
             is_there = self.out.put(data)
             self.passed += len(data)
