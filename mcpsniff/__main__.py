@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpsniff.errors import UsageError
+
 
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run the command line ``argv`` (the process's own by default) and return the exit status.
@@ -69,7 +71,7 @@ def _stdio(words: "Sequence[str]") -> int:
 
         return run(words)
     except UsageError as error:
-        sys.stderr.write(f"mcpsniff stdio: {error} (try mcpsniff stdio --help)\n")
+        sys.stderr.write(_said("stdio", error))
         return error.exit_status
 
 
@@ -90,8 +92,14 @@ def _http(words: "Sequence[str]") -> int:
 
         return run(words)
     except UsageError as error:
-        sys.stderr.write(f"mcpsniff http: {error} (try mcpsniff http --help)\n")
+        sys.stderr.write(_said("http", error))
         return error.exit_status
+
+
+def _said(command: str, error: "UsageError") -> str:
+    """What is written about an error; a second line on points at a place in something."""
+    first, *more = error.lines
+    return "\n".join((f"mcpsniff {command}: {first} (try mcpsniff {command} --help)", *more)) + "\n"
 
 
 if __name__ == "__main__":

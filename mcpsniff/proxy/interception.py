@@ -96,7 +96,7 @@ def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], 
     if any(options.get(name) for name in ("rules", "block", "map_tool", "set_argument", "set_header", "respond")):
         from mcpsniff.proxy.rules.reading import rules_from
 
-        interceptors += rules_from(options)
+        interceptors += rules_from(options, transport)
     observers: list[str] = []
     if options.get("addon") or options.get("set"):
         from mcpsniff.hooks.loading import load
