@@ -16,6 +16,10 @@ Each line is 1 ms after the one before it. What a line can be:
     S> EXIT N, S> KILLED N      the process ends; ``sent TERM,KILL`` behind it: signals it got through mcpsniff
     S> FAILED WHY               the process could not be started
     G> C N WHY                  the recorder lost N bytes of the client's (or S, the server's) channel
+    A> DROP WHO                 the latest line was dropped on the way by WHO
+    A> CHANGE WHO TEXT          TEXT left in its place; with ``A|`` in place of ``A>`` these bytes, without an LF
+    A> HOLD WHO 250ms           it left as it was, but so much later
+    A> C WHO TEXT               WHO put TEXT in, as if the client (or S, the server) had said it
     N> TEXT                     mcpsniff notes TEXT
     X> TEXT                     a line of the capture file cannot be read, and the reader says TEXT
     + 3s, + 250ms               time passes
@@ -35,6 +39,7 @@ import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from mcpsniff.capture.records import Record
@@ -238,6 +243,18 @@ class PipeStage(Stage):
 
     openings = OPENINGS
     _input_closed = False
+    _latest = (0, 0, 0)
+
+    def feed(self, line: Line, kind: str, channel: int | None, body: Any) -> None:
+        if kind == "chunk" and channel is not None:
+            start = self._offsets[channel]
+            self._offsets[channel] += len(body)
+            self._latest = channel, start, len(body)
+        super().feed(line, kind, channel, body)
+
+    @cached_property
+    def _offsets(self) -> dict[int, int]:
+        return dict.fromkeys(CHANNELS.values(), 0)
 
     def act(self, line: Line) -> bool:
         side, mark, rest = line.text[:1], line.text[1:2], line.text[2:].strip()
@@ -251,9 +268,25 @@ class PipeStage(Stage):
             self._speak(line, side, rest)
         elif side == "G" and mark == ">":
             self._gap(line, rest)
+        elif side == "A" and mark in (">", "|"):
+            self._edit(line, *rest.split(" ", 2))
         else:
             return False
         return True
+
+    def _edit(self, line: Line, what: str, who: str, text: str = "") -> None:
+        channel, start, length = self._latest
+        left = bytes_of(text, line) if line.text[1] == "|" else spelt_out(text).encode() + b"\n"
+        if what in CHANNELS:
+            channel, length = CHANNELS[what], 0
+            start = self._offsets[channel]
+        if what == "HOLD":
+            pause = _PAUSE.match(f"+ {text}")
+            us = int(float(pause[1]) * (1000 if pause[2] == "ms" else 1_000_000)) if pause is not None else 0
+            self.feed(line, "hold", channel, {"start": start, "length": length, "us": us, "by": who})
+            return
+        data = b"" if what == "DROP" else left
+        self.feed(line, "rewrite", channel, {"start": start, "length": length, "data": data, "by": who})
 
     def _speak(self, line: Line, side: str, rest: str) -> None:
         end = _END.match(rest)

@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mcpsniff.checks.about import first_k, message_of, method_answered
 from mcpsniff.protocol.conversation import Conversation
-from mcpsniff.protocol.events import StillOpen, StillRunning
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.exchanges import Exchange
-from mcpsniff.protocol.http import Http, HttpExchange, NamedEndpoint, NamedEvent
-from mcpsniff.protocol.message import RESPONSE, Message
-from mcpsniff.protocol.reach import NotHere
+from mcpsniff.protocol.http import Http, HttpExchange
+from mcpsniff.protocol.message import Message
 from mcpsniff.protocol.reading import TOO_DEEP
-from mcpsniff.protocol.revisions import METHODS, is_within
+from mcpsniff.protocol.revisions import is_within
 from mcpsniff.wire.frames import INCOMPLETE, Frame, Span
 
 ERROR: Final = "error"
@@ -186,16 +186,6 @@ def check(
 # The observer's own limits: what is missing or unread must not be blamed on a peer.
 _UNSEEN: Final = INCOMPLETE | {TOO_DEEP}
 
-TELLING_MEMBERS: Final = {"tools": "tools/list"}
-"""A result whose request is not known, or has a method that is not, is judged by what it holds."""
-
-_MOMENTS: Final = (StillOpen, StillRunning, NotHere)
-
-LATER: Final = 1_000
-"""``k`` of findings that time adds to an event which was judged already."""
-BESIDE: Final = 100
-"""``k`` of findings on a frame together with what carried it."""
-
 
 class Runner:
     """Runs the registered checks over what a decoder produces; one runner per decoder."""
@@ -227,11 +217,13 @@ class Runner:
     def message(self, message: Message, conversation: Conversation) -> list[Finding]:
         """Findings on a message."""
         called = self._always.get(Message, ())
-        method = message.method or _method_answered(message)
+        method = message.method or method_answered(message)
         if method in self._by_method:
             called = [*called, *self._by_method[method]]
         if message.flaws or message.facts:
-            words = [*message.flaws, *(fact.name for fact in message.facts)]
+            # What follows from an edit is no fault of the sender.
+            is_edited = message.link is not None and bool(message.link.touches)
+            words = [*message.flaws, *(fact.name for fact in message.facts if not is_edited)]
             called = [*called, *(one for word in words for one in self._by_word.get((Message, word), ()))]
         if message.http is not None:
             called = [*called, *self._over_http.get(message.direction, ())]
@@ -254,13 +246,20 @@ class Runner:
         """Findings on anything else the decoder produces: an exchange, a close, a moment, stderr, a note."""
         called = self._always.get(type(item), [])
         words = (item.state,) if type(item) is Exchange else getattr(item, "flaws", ())
+        if isinstance(item, Edit):
+            words = (item.change,)
         if words:
             called = [*called, *(one for word in words for one in self._by_word.get((type(item), word), ()))]
         revision = getattr(item, "revision", conversation.revision)
         return self._run(called, item, conversation, at, t, None, revision) if called else []
 
     def http(self, event: Http, conversation: Conversation) -> list[Finding]:
-        """Findings on an HTTP exchange: checks without ``when`` see its first event only, where the heads are known."""
+        """Findings on an HTTP exchange: checks without ``when`` see its first event only, where the heads are known.
+
+        One whose request somebody made on the way says nothing of the client, and little of the server.
+        """
+        if event.exchange.made_by is not None:
+            return []
         called = self._always.get(Http, []) if event.is_first else []
         words = [event.state, *(fact.name for fact in event.facts), *event.flaws]
         called = [*called, *(one for word in words for one in self._by_word.get((Http, word), ()))]
@@ -282,7 +281,7 @@ class Runner:
     ) -> list[Finding]:
         findings: list[Finding] = []
         ran: set[str] = set()
-        first = _first(item)
+        first = first_k(item)
         unseen = bool(frame is not None and frame.flaws and not _UNSEEN.isdisjoint(frame.flaws)) or bool(
             isinstance(item, Message) and item.flaws and not _UNSEEN.isdisjoint(item.flaws)
         )
@@ -331,39 +330,11 @@ class Runner:
             at,
             k,
             t,
-            _message(item),
+            message_of(item),
             frame.n if frame is not None else None,
             getattr(item, "spans", ()),
             hit.fix,
         )
-
-
-def _first(item: Any) -> int:
-    """The ``k`` of the first finding on ``item`` that one run of the checks may give."""
-    if isinstance(item, _MOMENTS) or (isinstance(item, NamedEndpoint) and item.is_passed):
-        return LATER
-    return {NamedEvent: BESIDE, NamedEndpoint: 2 * BESIDE}.get(type(item), 0)
-
-
-def _method_answered(message: Message) -> str | None:
-    """The method that a message without one belongs to."""
-    link = message.link
-    if link is not None and link.method in METHODS:
-        return link.method
-    if message.kind == RESPONSE:
-        for member, method in TELLING_MEMBERS.items():
-            if member in message.result:
-                return method
-    return None
-
-
-def _message(item: Any) -> int | None:
-    """The number of the message that a finding is about."""
-    if isinstance(item, Message):
-        return item.n
-    if isinstance(item, StillOpen):
-        item = item.exchange
-    return item.request if isinstance(item, Exchange) else None
 
 
 def _sender(item: Any, frame: Frame | None) -> str:

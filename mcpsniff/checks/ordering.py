@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from mcpsniff.checks import CLIENT, ERROR, INFO, NOTE, ORDERING, SERVER, WARNING, Hit, Verdict, check
+from mcpsniff.checks import CLIENT, ERROR, INFO, MCPSNIFF, NOTE, ORDERING, SERVER, WARNING, Hit, Verdict, check
 from mcpsniff.checks.ending import asked_to_end
-from mcpsniff.checks.words import call, duration, ending, identity, plain, subject
+from mcpsniff.checks.words import call, done, duration, ending, identity, plain, subject
 from mcpsniff.protocol.conversation import CROSSING_US, Conversation
 from mcpsniff.protocol.events import StillOpen
 from mcpsniff.protocol.exchanges import OTHER, Exchange
@@ -205,14 +205,19 @@ def request_unanswered(exchange: Exchange, conversation: Conversation) -> Verdic
     """A request was neither answered nor cancelled before the session ended.
 
     A client that gets no answer waits for its time-out, and the Python 1.x client has none. If the asking side itself
-    ended the session soon after the request, that is a note and nobody's failure.
+    ended the session soon after the request, that is a note and nobody's failure. So it is where mcpsniff, or an addon,
+    changed something on the way.
 
     Fix: Answer every request, with an error where there is nothing else to say, also when a handler raises. Who gives
     up on a request of its own sends notifications/cancelled before it leaves.
     """
-    if exchange.unseen or exchange.is_refused or not conversation.closed_at:
+    if exchange.is_refused or exchange.lost or not conversation.closed_at:
         return None
     if exchange.method == LISTEN or exchange.method.startswith("notifications/"):
+        return None
+    if exchange.cause is not None:
+        return Hit(f"{call(exchange)} was never answered: {done(exchange.cause)}", NOTE, MCPSNIFF)
+    if exchange.unseen:
         return None
     if exchange.t_request > max(conversation.closed_at.values()):
         return None  # sent into a session that had ended (MCP517)

@@ -6,6 +6,7 @@ from typing import Any, Final
 import orjson
 
 from mcpsniff.capture.labels import shown
+from mcpsniff.protocol.edits import ANSWERED_BY, Touch
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.exchanges import Exchange
 from mcpsniff.protocol.message import BATCH, ERROR, INVALID, Message
@@ -70,6 +71,14 @@ def call(exchange: Exchange) -> str:
     """A request by its id, its method and what it is about."""
     target = "" if exchange.target is None else " " + plain(exchange.target, 40)
     return f"request {plain(exchange.id, 40)} ({plain(exchange.method, 40)}{target})"
+
+
+def done(touch: Touch) -> str:
+    """What somebody did to a part of an exchange: ``its request was dropped by rules (no calls today)``."""
+    why = f" ({plain(touch.why)})" if touch.why and touch.why != touch.by else ""
+    was = "was added" if touch.change == ANSWERED_BY else f"was {touch.change}"
+    part = "another answer" if touch.part == "answer" and touch.change == "added" else f"its {touch.part}"
+    return f"{part} {was} by {plain(touch.by) or 'mcpsniff'}{why}"
 
 
 def subject(message: Message) -> str:

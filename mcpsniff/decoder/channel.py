@@ -5,6 +5,7 @@ from typing import Any, Final
 from mcpsniff.capture.records import Record
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.protocol.events import Close
+from mcpsniff.protocol.http import HttpExchange
 
 _CARRIES: Final = {"stdin": "the server's stdin", "stdout": "the server's stdout", "stderr": "the server's stderr"}
 
@@ -20,6 +21,10 @@ class Channel:
     def where(self) -> str:
         """What it carries, in words for people; captured text in them is harmless."""
         return _CARRIES.get(self.kind, "")
+
+    def current(self) -> HttpExchange | None:
+        """Over HTTP: the exchange whose request, or response, goes on here, or is the next to come."""
+        return None
 
     def feed(self, out: list[Event], t: int, data: bytes) -> None:
         """What one read returned at ``t`` (microseconds)."""

@@ -7,7 +7,9 @@ from mcpsniff import checks
 from mcpsniff.capture.records import CHUNK, CLOSE, GAP, OPEN, REDACT, REWRITE, Header, Record
 from mcpsniff.checks import Runner
 from mcpsniff.decoder.channel import Channel, number_of
+from mcpsniff.decoder.editing import Editing, made
 from mcpsniff.decoder.emitter import Emitter, Event
+from mcpsniff.decoder.left import starts_http
 from mcpsniff.decoder.pipes import SLOW_EXIT_US, ErrorPipe, Pipe, Pipes
 from mcpsniff.decoder.recorded import BodyChannel
 from mcpsniff.decoder.speech import Speech
@@ -44,7 +46,8 @@ class Decoder:
         self._t = 0
         self._is_http = header is not None and header.transport in ("http", "forward")
         self._emitter = Emitter(Runner() if runner is None else runner)
-        self._speech = Speech(self._emitter)
+        self._editing = Editing(self._emitter)
+        self._speech = Speech(self._emitter, self._editing)
         self._channels: dict[int, Channel] = {}
         self._watch: Watch = OrderedDict()
         first = Conversation(1, joined_late=joined_late)
@@ -137,13 +140,32 @@ class Decoder:
         where = "" if channel is None else channel.where()
         if record.kind == GAP:
             self._lose(record.channel, number_of(fields.get("bytes")) or 0, str(fields.get("why")))
-        note = Note(record.kind, record.channel, fields, _note_spans(record.channel, fields), where)
-        self._emitter.tell(out, note, self._talks.main, record.t)
+        spans = _note_spans(record.channel, fields)
+        note = Note(record.kind, record.channel, fields, spans, where)
+        if channel is not None and self._editing.is_edit(record.kind, fields, channel):
+            note = made(record.kind, channel.number, fields, spans, where)
+            talk = self._pipes.talk if isinstance(channel, Pipe) else None
+            self._editing.note(out, note, channel, talk, self._talks.main, record.t)
+        else:
+            self._emitter.tell(out, note, self._talks.main, record.t)
+        self._apply(out, record, fields, spans, channel)
+
+    def _apply(
+        self,
+        out: list[Event],
+        record: Record,
+        fields: dict[str, Any],
+        spans: tuple[Span, ...],
+        channel: Channel | None,
+    ) -> None:
+        """What a rewrite does to HTTP."""
         if record.kind == REWRITE:
-            self._web.changed(record.channel, note.spans)
+            self._web.changed(record.channel, spans)
         data = fields.get("data")
         is_insertion = record.kind == REWRITE and fields.get("length") == 0
-        if is_insertion and isinstance(channel, TcpChannel | BodyChannel) and isinstance(data, bytes):
+        if not is_insertion or not isinstance(data, bytes) or not starts_http(data):
+            return
+        if isinstance(channel, TcpChannel | BodyChannel):
             channel.inject(out, record.t, data, str(fields.get("by")))
 
     def _lose(self, number: int | None, size: int, why: str) -> None:

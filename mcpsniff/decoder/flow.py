@@ -93,20 +93,21 @@ class Flow:
 
     # -- requests --------------------------------------------------------------------------------------------------
 
-    def requests(self, out: list[Event], parts: Iterable[Part]) -> None:
-        """Parts of the direction of requests."""
+    def requests(self, out: list[Event], parts: Iterable[Part], by: str | None = None) -> None:
+        """Parts of the direction of requests; ``by`` is who made them, if not the client."""
         for part in parts:
             if isinstance(part, Data):
                 self._ask(out, part)
             elif isinstance(part, Head):
-                self._begin(out, part)
+                self._begin(out, part, by)
             elif isinstance(part, End):
                 self._asked(out, part)
             elif isinstance(part, Undecoded):
                 self._undecoded(out, part)
 
-    def _begin(self, out: list[Event], head: Head) -> None:
+    def _begin(self, out: list[Event], head: Head, by: str | None) -> None:
         http = self._new(head, head.t_first)
+        http.made_by = by
         if len(self._waiting) >= OPEN_LIMIT:
             first = next(iter(self._waiting))
             self._end(out, self._waiting[first], head.t_last, LOST)
@@ -223,6 +224,11 @@ class Flow:
         if held is not None:
             reader, end = held
             self._conclude_answer(out, http, reader, End(max(t, end.t), end.complete, end.flaws, end.spans))
+
+    def current(self, *, of_requests: bool) -> HttpExchange | None:
+        """The exchange whose request, or response, goes on; else the next one to be answered."""
+        going_on = self._asking if of_requests else self._answering
+        return going_on[0] if going_on is not None else next(iter(self._waiting.values()), None)
 
     def next_unanswered(self) -> str | None:
         """The method of the request whose response comes next."""

@@ -8,7 +8,7 @@ from mcpsniff.decoder.channel import Channel, close_event, number_of, text_of
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.decoder.flow import Flow
 from mcpsniff.decoder.tcp import connection_of, responses_of
-from mcpsniff.protocol.http import origin_form
+from mcpsniff.protocol.http import HttpExchange, origin_form
 from mcpsniff.protocol.origins import server_of
 from mcpsniff.wire.frames import GAP, Span
 from mcpsniff.wire.http1_parts import CLOSE, CUT, Data, End, Head
@@ -81,6 +81,10 @@ class BodyChannel(Channel):
             self.flow.responses(out, [end])
             self.flow.finish(out, record.t)
         self._web.closed(out, self, close, record.t)
+
+    def current(self) -> HttpExchange | None:
+        """See `Channel`."""
+        return self.flow.current(of_requests=self.direction == "c2s")
 
     def inject(self, out: list[Event], t: int, data: bytes, by: str) -> None:
         """What ``by`` said in the server's place, without any recorded bytes."""

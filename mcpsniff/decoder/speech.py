@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from mcpsniff.decoder.editing import Editing
 from mcpsniff.decoder.emitter import Emitter, Event
 from mcpsniff.protocol.by_revision import revision_flaws
 from mcpsniff.protocol.conversation import Conversation
@@ -17,8 +18,9 @@ from mcpsniff.wire.frames import EMPTY_LINE, INCOMPLETE, Frame
 class Speech:
     """Reads frames and messages in a talk, and has them judged."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: Emitter, editing: Editing) -> None:
         self._emitter = emitter
+        self.editing = editing
         self._runner = emitter.runner
         self._reader = JsonReader()
         self._fragments = FragmentWatch()
@@ -30,7 +32,9 @@ class Speech:
             talk.conversation.frame_flaws.update((frame.channel, flaw) for flaw in frame.flaws)
             if EMPTY_LINE in frame.flaws:
                 return
-        self.messages(out, classify(frame, self._reader), talk)
+        messages = classify(frame, self._reader)
+        self.messages(out, messages, talk)
+        self.editing.came(frame, messages, talk)
 
     def read(self, frame: Frame) -> list[Message]:
         """The messages of a frame, without place and number."""

@@ -6,7 +6,9 @@ from mcpsniff.capture.records import Record
 from mcpsniff.decoder.channel import Channel, close_event, number_of, text_of
 from mcpsniff.decoder.emitter import Event
 from mcpsniff.decoder.flow import Flow
+from mcpsniff.decoder.left import starts_http
 from mcpsniff.protocol.events import Close
+from mcpsniff.protocol.http import HttpExchange
 from mcpsniff.protocol.origins import server_of
 from mcpsniff.wire.http1 import Http1Connection, Http1Splitter
 from mcpsniff.wire.http1_parts import End, Head, Part
@@ -59,6 +61,10 @@ class TcpChannel(Channel):
         sender = "client" if self.direction == "c2s" else "server"
         return f"what the {sender} sent on connection {self._connection}"
 
+    def current(self) -> HttpExchange | None:
+        """See `Channel`."""
+        return self.wire.flow.current(of_requests=self.direction == "c2s")
+
     def gap(self, size: int, why: str) -> None:
         """See `Channel`."""
         self.wire.splitter.gap(self.number, size)
@@ -75,8 +81,9 @@ class TcpChannel(Channel):
         self.wire.flow.tear()
 
     def inject(self, out: list[Event], t: int, data: bytes, by: str) -> None:
-        """What ``by`` said in the server's place, without any recorded bytes."""
+        """What ``by`` said in the server's place, or in the client's, without any recorded bytes."""
         if self.direction == "c2s":
+            self.wire.ask_for(out, requests_of(self.number, t, data), by)
             return
         self.wire.flow.answer_for(out, responses_of(self.number, self.wire.flow.next_unanswered(), t, data), by)
 
@@ -151,6 +158,11 @@ class Wire:
         else:
             self.flow.responses(out, parts)
 
+    def ask_for(self, out: list[Event], parts: list[Part], by: str) -> None:
+        """A request that ``by`` made, and that the server answers."""
+        self.splitter.expect(parts)
+        self.flow.requests(out, parts, by)
+
     def close(self, out: list[Event], channel: TcpChannel, close: Close, t: int) -> None:
         """One direction has ended."""
         by = ENDS.get((channel.direction, close.how))
@@ -180,6 +192,14 @@ def responses_of(channel: int, method: str | None, t: int, data: bytes) -> list[
     splitter.expect(method or "GET")
     parts = [*splitter.feed(t, data), *splitter.finish(t)]
     return [_placeless(part, t) for part in parts]
+
+
+def requests_of(channel: int, t: int, data: bytes) -> list[Part]:
+    """The parts of a request that no client sent on ``channel``; nothing if ``data`` is none."""
+    if not starts_http(data):
+        return []
+    splitter = Http1Splitter(channel, "c2s")
+    return [_placeless(part, t) for part in (*splitter.feed(t, data), *splitter.finish(t))]
 
 
 def _placeless(part: Part, t: int) -> Part:

@@ -184,6 +184,7 @@ class Web:
         """See `Listener`."""
         self._talks.arrive(http)
         self._reach.requested(http)
+        self._speech.editing.head_came(http, of_request=True)
 
     def asked(self, out: list[Event], http: HttpExchange, frame: Frame) -> None:
         """See `Listener`."""
@@ -191,10 +192,14 @@ class Web:
         talk = self._talks.of_request(http, messages[0])
         http.asked.messages += len(messages)
         http.notices += sum(message.kind in (NOTIFICATION, RESPONSE, ERROR) for message in messages)
+        if http.made_by is not None:  # the edit tells of them
+            self._end(out, self._speech.editing.asked(http, talk), frame.t_last)
+            return
         self._say(out, http, frame, messages, talk)
 
     def responded(self, out: list[Event], http: HttpExchange) -> None:
         """See `Listener`."""
+        self._speech.editing.head_came(http, of_request=False)
         self._talks.respond(http)
         self._reach.responded(http)
         if media_type(http.says("content-type")) == EVENT_STREAM:
@@ -300,6 +305,7 @@ class Web:
         for message in messages:
             message.http = http
         self._speech.messages(out, messages, talk)
+        self._speech.editing.came(frame, messages, talk, http)
         if frame.direction == "s2c":
             for message in messages:
                 self._note_answer(http, message, talk)

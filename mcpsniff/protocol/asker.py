@@ -27,6 +27,11 @@ class Asker:
         self.finished: Finished[IdKey, Exchange] = Finished(window)
         self.tokens = ProgressTokens(window)
         self.overridden: OrderedDict[IdKey, Exchange] = OrderedDict()
+        self.renamed: OrderedDict[IdKey, Exchange] = OrderedDict()
+        """Requests that went on under another id, by that."""
+        self.is_edited = False
+        """True once something left for the other side that this side did not say and that nobody can read, or once an
+        id was changed: who answers what nobody asked may mean that."""
         self.is_whole = True
         """False once bytes of this side were lost, or the capture began in the middle: requests may be missing."""
         self.last: Message | None = None
@@ -42,6 +47,9 @@ class Asker:
         queue = self.open.get(key)
         if queue is not None:
             return queue[0]
+        exchange = self.renamed.get(key)
+        if exchange is not None and exchange.state == OPEN:
+            return exchange
         exchange = self.overridden.get(key)
         if exchange is None or exchange.state != OPEN:
             return None
@@ -54,6 +62,13 @@ class Asker:
             self.overridden[key] = exchange
             if len(self.overridden) > OVERRIDDEN_LIMIT:
                 self.overridden.popitem(last=False)
+
+    def rename(self, exchange: Exchange, key: IdKey) -> None:
+        """A request went on under another id."""
+        self.is_edited = True
+        self.renamed[key] = exchange
+        if len(self.renamed) > OVERRIDDEN_LIMIT:
+            self.renamed.popitem(last=False)
 
 
 def overridden_ids(message: Message) -> list[IdKey]:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mcpsniff.protocol.ids import number_key
-from mcpsniff.protocol.message import IdKey, Message
-from mcpsniff.protocol.revisions import METHODS
+from mcpsniff.protocol.message import RESPONSE, IdKey, Message
+from mcpsniff.protocol.revisions import LEGACY, METHODS
 
 OPEN: Final = "open"
 ANSWERED: Final = "answered"
@@ -19,6 +19,37 @@ STATES: Final = (OPEN, ANSWERED, ERRORED, INPUT_REQUIRED, CANCELLED, ABANDONED)
 
 OTHER: Final = {"c2s": "s2c", "s2c": "c2s"}
 """The way back."""
+
+CHANGED: Final = "changed"
+DROPPED: Final = "dropped"
+ADDED: Final = "added"
+ANSWERED_BY: Final = "answered"
+HELD: Final = "held"
+GARBLED: Final = "garbled"
+"""Something left that the receiver cannot take for the message."""
+
+ASKED: Final = "request"
+ANSWER: Final = "answer"
+CANCEL: Final = "cancel"
+PROGRESS: Final = "progress"
+
+TOUCHES_LIMIT: Final = 20
+"""Touches of one exchange that are remembered: the first ones."""
+
+
+class Touch(NamedTuple):
+    """What somebody did to a part of an exchange on its way (`mcpsniff.protocol.edits`)."""
+
+    n: int
+    """The number of the edit."""
+    part: str
+    """``request``, ``answer``, ``cancel`` or ``progress``."""
+    change: str
+    """``changed``, ``dropped``, ``garbled``, ``added``, ``answered`` or ``held``."""
+    by: str
+    """Who did it; captured text."""
+    why: str = ""
+    """Likewise."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +96,14 @@ class Exchange:
     """Over HTTP: the server behind it, see `mcpsniff.protocol.http.HttpExchange`."""
     status: int | None = None
     """Over HTTP: the status of the response to the request that carried it, once there is one."""
+    by: str | None = None
+    """Who made the request, where mcpsniff or an addon did, and not the peer; captured text."""
+    answered_by: str | None = None
+    """Who answered it, where that is not the peer that was asked; captured text."""
+    held_us: int = 0
+    """For how many microseconds mcpsniff held the request before it went on."""
+    touches: tuple[Touch, ...] = ()
+    """What was done to it on the way."""
     n: int = 0
     t: int = 0
 
@@ -80,8 +119,34 @@ class Exchange:
 
     @property
     def latency_us(self) -> int | None:
-        """Microseconds from request to answer; None without an answer."""
-        return None if self.response is None or self.t_end is None else self.t_end - self.t_request
+        """Microseconds from request to answer, without those for which mcpsniff held it; None without an answer.
+
+        An answer that somebody gave in the peer's place says nothing of how quick the peer is: None, too.
+        """
+        if self.response is None or self.t_end is None or self.answered_by is not None:
+            return None
+        return max(self.t_end - self.t_request - self.held_us, 0) if self.held_us else self.t_end - self.t_request
+
+    @property
+    def is_kept_back(self) -> bool:
+        """True if the request did not go on, or not so that it could be understood."""
+        for touch in reversed(self.touches):
+            if touch.part == ASKED and touch.change in (ADDED, DROPPED, GARBLED):
+                return touch.change != ADDED
+        return False
+
+    @property
+    def cause(self) -> Touch | None:
+        """What was done to its request, cancel or answer that may be why it came to what it came to."""
+        for touch in self.touches:
+            if touch.part != PROGRESS:
+                return touch
+        return None
+
+    def touch(self, touch: Touch) -> None:
+        """Note what was done to it."""
+        if len(self.touches) < TOUCHES_LIMIT:
+            self.touches += (touch,)
 
 
 def token_key(value: Any) -> IdKey | None:
@@ -108,3 +173,13 @@ def target_of(message: Message) -> str | None:
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def state_after(message: Message, exchange: Exchange) -> str:
+    """What an exchange has come to with this answer."""
+    if message.kind != RESPONSE:
+        return ERRORED
+    # Before 2026-07-28 a result may have a resultType of its own, which means nothing.
+    if message.result.get("resultType") == "input_required" and exchange.revision not in LEGACY:
+        return INPUT_REQUIRED
+    return ANSWERED

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Final
 
 from mcpsniff.protocol.asker import Asker
+from mcpsniff.protocol.edited_pairing import EditedPairing, Watch
 from mcpsniff.protocol.exchange import (
     ABANDONED,
     ANSWERED,
@@ -28,13 +29,13 @@ from mcpsniff.protocol.exchange import (
     OTHER,
     STATES,
     Exchange,
+    state_after,
     target_of,
     token_key,
 )
 from mcpsniff.protocol.finished import WINDOW, SharedWindow
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Fact, IdKey, Message
 from mcpsniff.protocol.reading import DUPLICATE_KEY
-from mcpsniff.protocol.revisions import LEGACY
 
 __all__ = [
     "ABANDONED",
@@ -61,11 +62,7 @@ MADE_UP_IDS: Final = frozenset({"server-error"})
 _PARSE_ERROR: Final = -32700
 
 
-type Watch = OrderedDict[int, Exchange]
-"""The open exchanges whose silence has not been reported, by request; the one that has been silent longest first."""
-
-
-class Exchanges:
+class Exchanges(EditedPairing):
     """The exchanges of one conversation, in both directions.
 
     ``watch`` and ``window`` are given where conversations share them.
@@ -197,7 +194,7 @@ class Exchanges:
             message.facts += (Fact("ambiguous", exchange.request),)
         message.link = exchange
         exchange.response = message.n
-        self._end(exchange, _state_after(message, exchange), message.t, message)
+        self._end(exchange, state_after(message, exchange), message.t, message)
         asker.tokens.watch_task(message, exchange)
         return [exchange]
 
@@ -212,7 +209,7 @@ class Exchanges:
         if key in asker.finished:
             self._answered_before(message, asker.finished.get(key), asker)
             return
-        if not asker.is_whole:
+        if not asker.is_whole or asker.is_edited:
             return
         twin = _other_type(key)
         own = self._sides[message.direction].open
@@ -252,11 +249,11 @@ class Exchanges:
             return
         last = asker.last
         refuses = message.kind == ERROR and (
-            asker.owed_errors or asker.open_count > 0 or message.error.get("code") == _PARSE_ERROR
+            asker.owed_errors or asker.is_edited or asker.open_count > 0 or message.error.get("code") == _PARSE_ERROR
         )
         if last is not None and last.kind == NOTIFICATION and not refuses:
             message.facts += (Fact("notification-answered", last.n),)
-        elif message.kind == ERROR:
+        elif message.kind == ERROR and not asker.is_edited:
             message.facts += (Fact("uncorrelated"),)
             asker.owed_errors = False
 
@@ -275,7 +272,7 @@ class Exchanges:
                 exchange.t_alive = message.t
                 if exchange.request in self._waiting:
                     self._waiting.move_to_end(exchange.request)
-        elif not asker.is_whole:
+        elif not asker.is_whole or asker.is_edited:
             return
         elif asker.tokens.was_offered(token):
             message.link = asker.tokens.last_holder(token)
@@ -319,15 +316,6 @@ class Exchanges:
             side.finished.add(exchange.key, exchange)
         side.tokens.ended(exchange, answer)
         self._waiting.pop(exchange.request, None)
-
-
-def _state_after(message: Message, exchange: Exchange) -> str:
-    if message.kind != RESPONSE:
-        return ERRORED
-    # Before 2026-07-28 a result may have a resultType of its own, which means nothing.
-    if message.result.get("resultType") == "input_required" and exchange.revision not in LEGACY:
-        return INPUT_REQUIRED
-    return ANSWERED
 
 
 def _closes_a_request(message: Message) -> bool:

@@ -151,7 +151,11 @@ class HttpExchange:
     """The status of each 1xx response before the response, at most 100."""
     state: str = OPEN
     by: str | None = None
-    """``mcpsniff`` where the response is of our own making."""
+    """Who made the response, where that is not the server: ``mcpsniff``, an addon, a rule or a fault."""
+    made_by: str | None = None
+    """Who made the request, where that is not the client; captured text."""
+    held_us: int = 0
+    """For how many microseconds its request was held."""
     ended_by: str | None = None
     """Who ended the connection before or with it: ``client``, ``server``, ``mcpsniff``; None: nobody, or unknown."""
     t_request: int = 0
@@ -177,9 +181,8 @@ class HttpExchange:
     endpoint: str | None = None
     """What the stream named as the endpoint for POSTs, as it was spelt (HTTP+SSE)."""
     is_told: bool = False
-    """True once an event has told of it."""
     told: int = 0
-    """How many of its facts were told."""
+    """How many of its facts an event has told; ``is_told`` once there was one."""
     resumes: Stream | None = None
     """The stream that the request asks to go on with, if it was seen."""
     is_torn: bool = False
@@ -381,8 +384,7 @@ def origin_form(target: str) -> str:
     scheme, found, rest = target.partition("://")
     if not found or "/" in scheme:
         return target
-    slash = rest.find("/")
-    return rest[slash:] if slash >= 0 else "/"
+    return "/" + rest.partition("/")[2]
 
 
 def media_type(value: str | None) -> str:

@@ -84,7 +84,7 @@ class HttpExchanges(Exchanges):
         resumable = http.stream is not None and http.stream.is_resumable
         if elsewhere and not last:
             return []
-        owed = next((one for one in carried if ("c2s", one.key) not in self._cancels), None)
+        owed = next((one for one in carried if ("c2s", one.key) not in self._cancels and not one.is_kept_back), None)
         if owed is not None:
             http.tell("ended-unanswered", owed.request)
         if not (modern or last) and (resumable or http.status == ACCEPTED):

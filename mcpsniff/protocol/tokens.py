@@ -33,6 +33,12 @@ class ProgressTokens:
             if exchange.token is not None:
                 self._held.setdefault(exchange.token, OrderedDict())[exchange.request] = exchange
 
+    def offer_as(self, token: IdKey, exchange: Exchange) -> None:
+        """Its request went on with another token, in the place of its own."""
+        self._drop(exchange)
+        exchange.token = token
+        self._held.setdefault(token, OrderedDict())[exchange.request] = exchange
+
     def holder(self, token: IdKey) -> Exchange | None:
         """The exchange that progress with ``token`` belongs to; None if the token is not valid now."""
         holders = self._held.get(token)

@@ -110,7 +110,7 @@ def _counts(summary: Summary, width: int) -> Iterator[Line]:
     )
     if summary.stderr_lines:
         sent += f", {count(summary.stderr_lines, 'line')} on stderr"
-    for text in (f"sent: {sent}", *map(visible, summary.http.lines())):
+    for text in (f"sent: {sent}", *map(visible, summary.http.lines()), *map(visible, summary.edits.lines())):
         for line in wrapped(text, width - 2):
             yield [("", "  "), ("plain", line)]
 

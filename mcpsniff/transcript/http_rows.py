@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchange import ABANDONED, CANCELLED, Exchange
 from mcpsniff.protocol.http import ABORTED, COMPLETE, LOST, OPEN, RESUMED, STREAMING, UNDECODED, Http, HttpExchange
@@ -110,6 +111,19 @@ class HttpRows:
         if message.kind == RESPONSE and http.opens and http.session_given is not None:
             row.remark = f"session {http.session_given}"
 
+    def edit(self, row: Row, edit: Edit) -> None:
+        """Add to the row of an edit what HTTP says of it."""
+        http = edit.http
+        if http is None:
+            row.conversation = None
+            return
+        row.conversation = self.marked(edit.conversation)
+        row.server = self.server(edit.conversation, http.authority)
+        known = self._of(http.number)
+        known.shown = known.shown or (edit.direction == "s2c" and bool(edit.left))
+        if http.made_by is not None and edit.direction == "c2s" and known.first is None:
+            known.first, known.t_first = edit.n, edit.t
+
     def _stream_words(self, message: Message, http: HttpExchange) -> tuple[str, ...]:
         """On which stream a message came, unless that is the only one there is."""
         stream = http.stream
@@ -140,7 +154,8 @@ class HttpRows:
         known = self._of(http.number)
         if event.state == UNDECODED:
             return event.why in (UPGRADED, TUNNEL)  # the response that led to it says so
-        if http.by is not None or event.state == LOST or (http.auth is not None and event.is_first):
+        is_told = http.by != US and known.shown and event.state == COMPLETE  # an edit has told what was said
+        if (http.by is not None and not is_told) or event.state == LOST or (http.auth is not None and event.is_first):
             return False
         if event.state == OPEN:
             return known.first is not None and http.requests > 0
@@ -189,7 +204,7 @@ class HttpRows:
             self._say_why(row, event)
         if event.state == STREAMING and http.last_event_id is not None:
             row.event_id, row.is_after = http.last_event_id, True
-        row.latency_us = max(event.t - self._whole_since(http), 0)
+        row.latency_us = max(event.t - self._whole_since(http) - http.held_us, 0)
         if is_probe(http, known.methods):
             self._refused[http.authority, http.path] = event.n
             if len(self._refused) > KNOWN_LIMIT:

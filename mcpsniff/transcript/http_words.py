@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mcpsniff.checks.words import plain
 from mcpsniff.protocol.http import (
     ABORTED,
     LOST,
@@ -64,7 +65,7 @@ def meaning(http: HttpExchange, methods: tuple[str, ...]) -> tuple[str, ...]:
     status = http.status or 0
     words: list[str] = []
     if http.by is not None:
-        words.append(SAID_BY_US)
+        words.append(SAID_BY_US if http.by == US else f"said by {plain(http.by, 40)}, not by the server")
     elif is_probe(http, methods):
         words.append("tried Streamable HTTP" if "initialize" in methods else "a probe for a revision")
     elif status == 401 and http.auth is None:

@@ -13,6 +13,7 @@ import orjson
 
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchanges import Exchange
 from mcpsniff.protocol.http import Body, Http
@@ -44,6 +45,7 @@ class JsonLines:
             Stderr: _stderr,
             Close: _close,
             Note: _note,
+            Edit: _edit,
         }
 
     def lines(self, events: Iterable[Event]) -> bytes:
@@ -117,7 +119,16 @@ def _exchange(exchange: Exchange) -> bytes:
         status = "null" if exchange.status is None else exchange.status
         origin = _text(exchange.authority) if exchange.authority else b"null"
         line += f',"http":{exchange.http},"status":{status},"origin":'.encode() + origin
+    if exchange.touches or exchange.by is not None:
+        line += b"," + _dumps(_touched(exchange))[1:-1]
     return line + b"}\n"
+
+
+def _touched(exchange: Exchange) -> dict[str, Any]:
+    """What was done to an exchange on the way."""
+    told = {"by": exchange.by, "answered_by": exchange.answered_by, "held_us": exchange.held_us or None}
+    touches = [{"n": one.n, "part": one.part, "change": one.change, "by": one.by} for one in exchange.touches]
+    return {**{name: value for name, value in told.items() if value is not None}, "edits": touches}
 
 
 def _http(event: Http, *, payload: bool) -> bytes:
@@ -145,6 +156,8 @@ def _http(event: Http, *, payload: bool) -> bytes:
     }
     if event.why:
         fields["why"] = event.why
+    if http.made_by is not None:
+        fields["made_by"] = http.made_by
     if http.auth is not None and event.is_first:
         fields["oauth"] = _step(http.auth, event.n)
     return _dumps(fields) + b"\n"
@@ -229,12 +242,43 @@ def _close(close: Close) -> bytes:
 
 
 def _note(note: Note) -> bytes:
+    return _dumps(_note_fields(note)) + b"\n"
+
+
+def _edit(edit: Edit) -> bytes:
+    fields = _note_fields(edit)
+    link, http = edit.link, edit.http
+    fields["edit"] = edit.change
+    fields["direction"] = edit.direction
+    fields["of"] = None if edit.of is None else edit.of.n
+    fields["left"] = [orjson.Fragment(_left(message)) for message in edit.left]
+    if edit.members:
+        fields["members"] = edit.members
+    if link is not None:
+        fields["exchange"] = link.request
+    if edit.conversation:
+        fields["conversation"] = edit.conversation
+    if http is not None:
+        fields["http"] = http.number
+    return _dumps(fields) + b"\n"
+
+
+def _left(message: Message) -> bytes:
+    line = f'{{"kind":"{message.kind}"'.encode()
+    if message.id is not None:
+        line += _id(message.id)
+    if message.method is not None:
+        line += b',"method":' + _text(message.method)
+    return line + f',"flaws":{_strings(message.flaws)}}}'.encode()
+
+
+def _note_fields(note: Note) -> dict[str, Any]:
     fields: dict[str, Any] = {"type": note.kind, "n": note.n, "t_us": note.t, "channel": note.channel}
     for name, value in note.fields.items():
         fields.setdefault(name, _recorded(value) if isinstance(value, bytes) else value)
     if note.spans:
         fields.setdefault("spans", orjson.Fragment(_spans(note.spans).encode()))
-    return _dumps(fields) + b"\n"
+    return fields
 
 
 def _payload(message: Message) -> bytes:

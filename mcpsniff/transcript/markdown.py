@@ -19,7 +19,7 @@ from mcpsniff.transcript.layout import clipped
 from mcpsniff.transcript.payload import FOLDED, Style, body_lines, payload_lines
 from mcpsniff.transcript.pretty import NOTE as PAYLOAD_NOTE
 from mcpsniff.transcript.pretty import Line
-from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.rows import BLANK, CLOSE, EDIT, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import markdown_code, markdown_fence, markdown_text, shortened, visible
 from mcpsniff.transcript.session import Session, write
 from mcpsniff.transcript.summary import Fault, Summary
@@ -209,6 +209,8 @@ def _row_line(row: Row, mark: str, among: str) -> str:
         parts.append(f"conversation {row.conversation}")
     if row.server:
         parts.append(f"at {markdown_code(shortened(row.server, 80))}")
+    if row.kind == EDIT:
+        parts.append("edited")
     parts.append(_http_title(row, mark) if row.kind == HTTP else _title(row))
     parts.extend(_NUMBER.sub(rf"[{mark}#\1](#{mark}n\1)", markdown_text(word)) for word in row.words)
     if row.remark:

@@ -15,6 +15,7 @@ UNANSWERED: Final = "unanswered"
 NOTE: Final = "note"
 REPORT: Final = "report"
 HTTP: Final = "http"
+EDIT: Final = "edit"
 
 
 @dataclass(slots=True)

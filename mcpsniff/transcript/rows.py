@@ -11,21 +11,23 @@ from typing import Final
 
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Close, Stderr
 from mcpsniff.protocol.exchanges import ABANDONED, CANCELLED, OPEN, Exchange
 from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import ERROR, INVALID, NOTIFICATION, REQUEST, RESPONSE, Message
 from mcpsniff.protocol.reading import NOT_JSON
+from mcpsniff.transcript.edit_rows import edit_row, touch_words
 from mcpsniff.transcript.endings import WE_STOPPED, close_words
 from mcpsniff.transcript.envelopes import Envelopes
 from mcpsniff.transcript.http_rows import HttpRows
 from mcpsniff.transcript.http_words import CUT_BY_US
 from mcpsniff.transcript.lanes import BROKEN, Lanes
-from mcpsniff.transcript.row import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.row import BLANK, CLOSE, EDIT, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.wording import answer_words, noise_words, notification_words
 from mcpsniff.wire.frames import EMPTY_LINE, Frame
 
-__all__ = ["BLANK", "CLOSE", "HTTP", "NOTE", "REPORT", "STDERR", "UNANSWERED", "Row", "RowBuilder"]
+__all__ = ["BLANK", "CLOSE", "EDIT", "HTTP", "NOTE", "REPORT", "STDERR", "UNANSWERED", "Row", "RowBuilder"]
 
 WAITING_ROWS: Final = 300
 """Rows held back while the decoder may still say whether broken lines belong together."""
@@ -87,6 +89,8 @@ class RowBuilder:
             self._close(event)
         elif isinstance(event, Http):
             self._exchange_of_http(event)
+        elif isinstance(event, Edit):
+            self._edit(event)
         elif (row := self._http.note(event)) is not None:
             self._add(row)
 
@@ -166,6 +170,7 @@ class RowBuilder:
             row.title = message.method or ""
             row.target, row.words, row.remark = notification_words(message)
             ends = link is not None and link.cancel == message.n
+            row.words += touch_words(link) if ends else ()
             row.lanes = self._lanes.touch(message.exchange) if not ends else self._lanes.end(message.exchange or 0)
         else:
             row.title, row.words = noise_words(message)
@@ -178,6 +183,7 @@ class RowBuilder:
         row.title = message.kind if link is None else link.method
         row.target = None if link is None else link.target
         row.words, row.remark = answer_words(message, link)
+        row.words += touch_words(link)
         row.loud = message.kind != RESPONSE
         row.lanes = self._lanes.touch(None)
         if link is not None and link.response == message.n:
@@ -193,7 +199,8 @@ class RowBuilder:
         until = self._latest if exchange.state == OPEN else exchange.t
         row = Row(exchange.n, until, UNANSWERED, exchange.direction, exchange.method, exchange.target)
         waited = max(until - exchange.t_request, 0)
-        row.id, row.loud = exchange.id, exchange.state == ABANDONED and not exchange.may_be_answered
+        owed = not (exchange.may_be_answered or exchange.is_kept_back)
+        row.id, row.loud = exchange.id, exchange.state == ABANDONED and owed
         row.words = (f"{exchange.state} #{exchange.request}",)
         if exchange.state == ABANDONED and exchange.is_refused:
             row.words = (f"refused #{exchange.request}", f"HTTP {exchange.status}")
@@ -201,11 +208,21 @@ class RowBuilder:
             row.words += (CUT_BY_US,)
         elif exchange.may_be_answered:
             row.words = (f"unseen #{exchange.request}", "this capture may lack its answer")
+        row.words += touch_words(exchange)
         row.latency_us = waited or None
         row.lanes = self._lanes.end(exchange.request, BROKEN)
         if exchange.http is not None:
             row.conversation = self._http.marked(exchange.conversation)
             row.server = self._http.server(exchange.conversation, exchange.authority)
+        self._add(row)
+
+    def _edit(self, edit: Edit) -> None:
+        """What was changed on the way; what only makes another change true has no row."""
+        row = edit_row(edit, self._lanes)
+        if row is None:
+            self._rowless = edit.n
+            return
+        self._http.edit(row, edit)
         self._add(row)
 
     def _exchange_of_http(self, event: Http) -> None:

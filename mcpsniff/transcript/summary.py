@@ -9,10 +9,12 @@ from typing import Final
 
 from mcpsniff.checks import SEVERITIES, Finding
 from mcpsniff.decoder import Event
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchanges import ABANDONED, CANCELLED, ERRORED, OPEN, Exchange
 from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import Message
+from mcpsniff.transcript.edit_counts import EditCounts
 from mcpsniff.transcript.http_counts import HttpCounts
 from mcpsniff.transcript.latency import Latencies
 from mcpsniff.transcript.row import Row
@@ -92,6 +94,9 @@ class Summary:
         """The first requests that an HTTP status refused, at most OPEN_SHOWN."""
         self.refused = 0
         """Requests that an HTTP status refused, without an answer in JSON-RPC."""
+        self.kept_back = 0
+        """Requests without an answer that did not go on as they came: nobody owes one."""
+        self.edits = EditCounts()
         self.http = HttpCounts()
         self.by_talk = CountsByTalk()
         self.talks = talks
@@ -122,6 +127,8 @@ class Summary:
                 elif isinstance(event, Http):
                     self.http.feed(event)
                     self.by_talk.http(event)
+                elif isinstance(event, Edit):
+                    self.edits.feed(event)
                 elif isinstance(event, Note):
                     self.http.note(event)
                 elif isinstance(event, Close) and (event.ends_process or event.how == "error"):
@@ -170,7 +177,8 @@ class Summary:
             _within(calls.targets, exchange.target, OTHERS).add(exchange, failed=failed)
         self.refused += refused
         self.unseen += exchange.may_be_answered
-        if exchange.state in UNANSWERED:
+        self.kept_back += is_kept_back(exchange)
+        if exchange.state in UNANSWERED and not is_kept_back(exchange):
             named = self.cancelled_first if exchange.state == CANCELLED else self.unanswered
             named = self.refused_first if refused else self.unseen_first if exchange.may_be_answered else named
             if len(named) < OPEN_SHOWN:
@@ -194,7 +202,7 @@ class Summary:
     @property
     def waiting(self) -> int:
         """Requests without an answer: abandoned, or still open; those that are refused or unseen aside."""
-        return self.states.get(ABANDONED, 0) + self.states.get(OPEN, 0) - self.refused - self.unseen
+        return self.states.get(ABANDONED, 0) + self.states.get(OPEN, 0) - self.refused - self.unseen - self.kept_back
 
 
 def is_refused(exchange: Exchange) -> bool:
@@ -202,9 +210,20 @@ def is_refused(exchange: Exchange) -> bool:
     return exchange.state == ABANDONED and exchange.is_refused
 
 
+def is_kept_back(exchange: Exchange) -> bool:
+    """True if a request has no answer since it did not go on as it came; one that was cancelled is told as that."""
+    return (
+        exchange.state in (OPEN, ABANDONED)
+        and exchange.is_kept_back
+        and not exchange.is_refused
+        and not (exchange.may_be_answered)
+    )
+
+
 def is_unanswered(exchange: Exchange) -> bool:
     """True if a request has no answer, as far as that can be said."""
-    return exchange.state in UNANSWERED and not is_refused(exchange) and not exchange.may_be_answered
+    owed = not exchange.may_be_answered and not is_kept_back(exchange)
+    return exchange.state in UNANSWERED and not is_refused(exchange) and owed
 
 
 def _within[Key](table: dict[Key, Calls], key: Key, others: Key) -> Calls:

@@ -13,7 +13,7 @@ from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.layout import cells, clipped, cut, fitted, flowed, hard_wrapped, length, middle_cut, wrapped
 from mcpsniff.transcript.payload import FOLDED, Style, body_lines, payload_lines
 from mcpsniff.transcript.pretty import Line, Segment
-from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.rows import BLANK, CLOSE, EDIT, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened, visible
 from mcpsniff.transcript.servers import short
 from mcpsniff.transcript.units import duration, moment, size
@@ -162,9 +162,19 @@ class TextTranscript:
                 *((role, f"{text:>{8 if role == 'size' else 10}}") for role, text in figures),
             ]
         self._print([*start, *line])
-        if apart:
+        if apart and row.kind == EDIT:
+            self._below(row, details)
+        elif apart:
             lanes = row.lanes.translate(_CONTINUED)
             self._print([("lane", f"{'':18}{lanes}{'':3}"), *cut(said[1:], self.width - self._margin)])
+
+    def _below(self, row: Row, details: Line) -> None:
+        """Print all that is said of a row on lines below it."""
+        first: Line = [("lane", f"{'':18}{row.lanes.translate(_CONTINUED)}")]
+        first.append(("", " " * (self._margin - length(first))))
+        words = " · ".join(text for _, text in details)
+        for text in wrapped(words, self.width - self._margin):
+            self._print([*first, ("words", text)])
 
     def _start(self, row: Row) -> Line:
         """Time, number and lanes; a late time or a high number takes its room from the other."""
@@ -312,7 +322,7 @@ def _details(row: Row) -> Line:
     pieces: Line = []
     pieces.extend(("bad" if word.startswith(_BAD) else "words", word) for word in row.words)
     if row.remark and row.kind not in (CLOSE, NOTE):
-        pieces.append(("remark", shortened(visible(row.remark), 500 if row.kind == HTTP else 80)))
+        pieces.append(("remark", shortened(visible(row.remark), 500 if row.kind in (HTTP, EDIT) else 80)))
     if row.event_id is not None:
         event = shortened(visible(row.event_id), LONGEST_EVENT_ID)
         pieces.append(("id", f"after event {event}" if row.is_after else f"event {event}"))
@@ -332,6 +342,8 @@ def arrow(row: Row) -> Segment:
     """What stands before the title: who sent it, or what kind of end it is."""
     if row.kind == UNANSWERED:
         return ("loud" if row.loud else "remark", "✗" if row.loud else "…")
+    if row.kind == EDIT:
+        return ("milestone", "⇢" if row.direction == "c2s" else "⇠")
     if row.kind == CLOSE:
         return ("loud" if row.loud else "milestone", "■")
     return _ARROWS.get(row.direction or "", ("", " "))

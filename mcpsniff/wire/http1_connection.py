@@ -41,6 +41,10 @@ class Http1Connection:
             self.responses.gap(size)
             self._lost_responses = True
 
+    def expect(self, parts: list[Part]) -> None:
+        """A request that is not among the bytes fed was sent: its response comes."""
+        self._after_requests(parts)
+
     def finish(self, t: int, channel: int) -> list[Part]:
         """``channel`` has ended at ``t``."""
         if channel == self.requests.channel:

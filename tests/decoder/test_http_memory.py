@@ -168,6 +168,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LIVE_LIMIT", "PLACES_LIMIT", "ENDED_LIMIT", "CONNECTIONS_LIMIT", "LINGER_LIMIT"):
         monkeypatch.setattr(conversations, name, getattr(conversations, name) // 50)
     monkeypatch.setattr("mcpsniff.decoder.web.BODIES_LIMIT", 200)
+    monkeypatch.setattr("mcpsniff.decoder.window.FEW", 10)
     monkeypatch.setattr("mcpsniff.protocol.finished.SharedWindow.__init__.__defaults__", (200,))
 
 

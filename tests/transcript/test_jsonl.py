@@ -313,6 +313,12 @@ def test_notes_of_the_recorder() -> None:
             "data": {"b64": "/w=="},
             "by": "an addon",
             "spans": [[0, 1, 3]],
+            "edit": "changed",
+            "direction": "c2s",
+            "of": 2,
+            "left": [{"kind": "invalid", "flaws": ["invalid-utf8", "not-json"]}],
+            "exchange": 2,
+            "conversation": 1,
         },
     ]
 

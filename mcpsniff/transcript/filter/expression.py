@@ -5,9 +5,11 @@ that of all its parts together, since a term is true of an exchange when it is t
 come to a mask, so a verdict may be certain long before an exchange has ended.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mcpsniff.decoder import Event
+from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, Edit
+from mcpsniff.protocol.message import Message
 from mcpsniff.transcript.filter.error import BadValueError, FilterError, nearest
 from mcpsniff.transcript.filter.lexer import Token
 from mcpsniff.transcript.filter.parser import AND, Leaf, Tree, parse
@@ -49,6 +51,9 @@ class Filter:
         for bit, test in self._tests.get(type(event), ()):
             if test(event):
                 found |= bit
+        if isinstance(event, Edit):
+            for message in _counted(event):
+                found |= self.mask(message)
         return found
 
     def verdict(self, mask: int, undecided: int = 0) -> bool | None:
@@ -118,6 +123,13 @@ class Filter:
             sentence += " (a text with a colon in it belongs in quotes)"
             meant = f'"{whole}"' if len(whole) <= 40 and '"' not in whole else ""
         return FilterError(sentence, self.expression, token.at, meant)
+
+
+def _counted(edit: Edit) -> Iterable[Message]:
+    """The messages of an edit of which terms may be true: of an exchange, what nobody else says in it."""
+    if edit.link is None:
+        return edit.left if edit.of is None else (edit.of, *edit.left)
+    return edit.left if edit.change in (ADDED, ANSWERED_BY) else ()
 
 
 def compile_filter(expression: str, *, alone: bool = False, started: str | None = None) -> Filter:

@@ -10,6 +10,7 @@ itself for a live view, its place for a first pass over a long capture. The rule
 * what follows an exchange that has ended (a second answer, a late one) goes with it: it is shown if the exchange was,
   or if the exchange together with it matches, and then the exchange is shown too, if it is one of the latest;
 * a finding that comes only after its event was decided is treated in the same way;
+* what was changed on the way goes with the exchange that it was changed of;
 * an HTTP exchange goes with the request that it carried: what is true of either is true of both, but that it is an
   HTTP exchange (``kind:http``), which decides about itself alone.
 
@@ -22,6 +23,7 @@ from typing import Final
 
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.exchanges import Exchange
 from mcpsniff.protocol.http import Http
@@ -127,6 +129,8 @@ class Groups[T]:
             self._exchange(event, item)
         elif isinstance(event, Http) and not self._filter.alone:
             self._http(event, item)
+        elif isinstance(event, Edit) and event.link is not None and not self._filter.alone:
+            self._edit(event, event.link, item)
         else:
             self._settle()
             self._recent.clear()
@@ -153,6 +157,16 @@ class Groups[T]:
             self._carried.setdefault(message.http.number, unit)
             if len(self._carried) > ENDED:
                 self._carried.popitem(last=False)
+
+    def _edit(self, edit: Edit, link: Exchange, item: T) -> None:
+        """What was changed on the way goes with its exchange; a request that somebody made begins one."""
+        self._settle()
+        self._recent.clear()
+        unit = self._requests.get(link.request)
+        if unit is None and link.request == edit.n:
+            unit = self._requests[edit.n] = Unit(self._make(), edit.n)
+            unit.unjudged += 1
+        self._add(unit or self._follower(self._ended.get(link.request)), edit, edit.n, item)
 
     def _http(self, event: Http, item: T) -> None:
         """An HTTP exchange, decided by itself together with what it carried."""

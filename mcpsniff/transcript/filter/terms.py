@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from mcpsniff.checks import CLIENT, MCPSNIFF, NETWORK, SERVER, SEVERITIES, Finding, load
 from mcpsniff.protocol.by_revision import REVISION_FLAWS
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchanges import STATES, Exchange, target_of
 from mcpsniff.protocol.http import STREAM_KINDS, Http
@@ -36,11 +37,11 @@ from mcpsniff.transcript.filter.values import (
 from mcpsniff.wire.frames import EMPTY_LINE, FRAME_FLAWS, Frame
 from mcpsniff.wire.http1_parts import HTTP_FLAWS
 
-EVENT_KINDS: Final = (*KINDS, "http", "blank", "stderr", "close", "gap", "comment", "rewrite", "mask")
+EVENT_KINDS: Final = (*KINDS, "http", "blank", "stderr", "close", "gap", "comment", "rewrite", "hold", "mask")
 FLAWS: Final = (*FRAME_FLAWS, *TEXT_FLAWS, *ENVELOPE_FLAWS, *META_FLAWS, *REVISION_FLAWS, *HTTP_FLAWS)
 RISING: Final = tuple(reversed(SEVERITIES))
 SIDES: Final = (CLIENT, SERVER, NETWORK, MCPSNIFF)
-HAS: Final = ("error", "finding")
+HAS: Final = ("error", "finding", "edit")
 
 # What the parts of an exchange after its request may be.
 _LATER_KINDS: Final = frozenset({NOTIFICATION, RESPONSE, ERROR, INVALID, BATCH})
@@ -115,7 +116,7 @@ def _kind(value: Value, _: Context) -> Term:
         return Term({Frame: lambda frame: EMPTY_LINE in frame.flaws}, late=False)
     if wanted in ("stderr", "close"):
         return Term({Stderr if wanted == "stderr" else Close: lambda _: True}, late=False)
-    return Term({Note: lambda note: note.kind == wanted}, late=False)
+    return Term({Note: lambda note: note.kind == wanted, Edit: lambda edit: edit.kind == wanted})
 
 
 def _state(value: Value, _: Context) -> Term:
@@ -189,9 +190,22 @@ def _flaw(value: Value, _: Context) -> Term:
     return Term({Frame: test, Message: test, Stderr: test, Http: test})
 
 
+def _by(value: Value, _: Context) -> Term:
+    match = pattern(value)
+
+    def test(note: Note) -> bool:
+        by = note.fields.get("by")
+        return isinstance(by, str) and match(by)
+
+    return Term({Note: test, Edit: test})
+
+
 def _has(value: Value, _: Context) -> Term:
-    if choice(value, HAS, {"errors": "error", "findings": "finding"}) == "finding":
+    wanted = choice(value, HAS, {"errors": "error", "findings": "finding", "edits": "edit", "rewrite": "edit"})
+    if wanted == "finding":
         return Term({Finding: lambda _: True})
+    if wanted == "edit":
+        return Term({Edit: lambda edit: not edit.is_quiet})
 
     def fails(message: Message) -> bool:
         return message.kind == ERROR or (message.kind == RESPONSE and message.result.get("isError") is True)
@@ -221,19 +235,19 @@ def _of_all(wanted: Interval, number: Callable[[Any], int]) -> Tests:
     def test(event: Any) -> bool:
         return wanted.holds(number(event))
 
-    return dict.fromkeys((Frame, Message, Exchange, Http, Stderr, Close, Note), test)
+    return dict.fromkeys((Frame, Message, Exchange, Http, Stderr, Close, Note, Edit), test)
 
 
 def _conversation(value: Value, _: Context) -> Term:
     wanted = interval(value, whole, "1")
 
-    def test(event: Message | Exchange) -> bool:
+    def test(event: Message | Exchange | Edit) -> bool:
         return wanted.holds(event.conversation)
 
     def of_http(event: Http) -> bool:
         return event.conversation is not None and wanted.holds(event.conversation)
 
-    return Term({Message: test, Exchange: test, Http: of_http}, late=False)
+    return Term({Message: test, Exchange: test, Edit: test, Http: of_http}, late=False)
 
 
 def _text(value: Value, context: Context) -> Term:
@@ -252,7 +266,12 @@ FIELDS: Final[Mapping[str, Field]] = {
     "state": Field(_state, "what became of a request: " + ", ".join(f"`{state}`" for state in STATES)),
     "latency": Field(_latency, "from a request to its answer: `us`, `ms`, `s`, `m`, `h`"),
     "id": Field(_id, 'the id: `7` is the number (and 7.0), `"7"` the string'),
-    "has": Field(_has, "`error`: an error or a tool's result with isError; `finding`: any finding"),
+    "has": Field(
+        _has,
+        "`error`: an error or a tool's result with isError; `finding`: any finding; `edit`: something that was changed"
+        " on the way",
+    ),
+    "by": Field(_by, "who changed something on the way, or remarked something: the name of an addon, a rule, a fault"),
     "code": Field(_code, "a finding's code or its beginning (`MCP4`), or its name"),
     "severity": Field(_severity, "a finding's severity: " + " < ".join(f"`{severity}`" for severity in RISING)),
     "blame": Field(_blame, "who is to blame for a finding: " + ", ".join(f"`{side}`" for side in SIDES)),
@@ -285,6 +304,10 @@ OTHER_NAMES: Final = {
     "error": "kind:error",
     "stderr": "kind:stderr",
     "finding": "has:finding",
+    "edit": "has:edit",
+    "addon": "by",
+    "rule": "by",
+    "fault": "by",
     "is": "has",
     "path": "http",
     "target": "http",

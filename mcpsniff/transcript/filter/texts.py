@@ -5,6 +5,7 @@ from typing import Any
 
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import BATCH, Message
@@ -28,13 +29,17 @@ class Texts:
                 self._read(message)
             return needle in self._raw or any(needle in string for string in self._strings)
 
+        def of_note(note: Note) -> bool:
+            return any(needle in text.casefold() for text in _strings_of(_recorded(note)))
+
         return {
             Message: of_message,
             Stderr: lambda line: needle in line.text.casefold(),
             Finding: lambda finding: needle in finding.text.casefold(),
             Close: lambda close: close.error is not None and needle in close.error.casefold(),
             Http: lambda event: any(needle in text for text in _heads(event)),
-            Note: lambda note: any(needle in text.casefold() for text in _strings_of(_recorded(note))),
+            Note: of_note,
+            Edit: of_note,
         }
 
     def _read(self, message: Message) -> None:

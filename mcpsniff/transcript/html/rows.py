@@ -25,7 +25,7 @@ from mcpsniff.transcript.advice import what_to_do
 from mcpsniff.transcript.html.markup import content, escaped_lines, json_content, lines_content, link, linked, own_words
 from mcpsniff.transcript.http_words import ENDS
 from mcpsniff.transcript.payload import WHOLE, Style, body_lines
-from mcpsniff.transcript.rows import BLANK, CLOSE, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
+from mcpsniff.transcript.rows import BLANK, CLOSE, EDIT, HTTP, NOTE, REPORT, STDERR, UNANSWERED, Row
 from mcpsniff.transcript.safe import shortened
 from mcpsniff.transcript.servers import short
 from mcpsniff.transcript.summary import is_refused
@@ -47,6 +47,7 @@ CLASSES: Final = {
     NOTE: "note",
     REPORT: "report",
     HTTP: "http",
+    EDIT: "edit",
 }
 """By the kind of the row; before the letter of a message stands c (from the client) or s (from the server)."""
 

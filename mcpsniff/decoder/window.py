@@ -1,0 +1,120 @@
+"""The latest frames and heads of each channel, by their place: an edit is recorded after what it changes has come."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcpsniff.protocol.http import HttpExchange
+from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.talk import Talk
+from mcpsniff.wire.frames import Frame, Span
+from mcpsniff.wire.http1_parts import Head
+
+FEW: Final = 500
+"""Frames and heads that are remembered of a capture in which nothing was edited so far."""
+MANY: Final = 20_000
+"""And from the first edit on."""
+BYTES: Final = 2 << 20
+"""Bytes of frames that are remembered: while a message is held, at most 1 MiB of what comes after it is read."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A frame with its messages, or a head of HTTP, and where it lies in its channel."""
+
+    channel: int
+    start: int
+    stop: int
+    size: int
+    frame: Frame | None = None
+    messages: Sequence[Message] = ()
+    head: Head | None = None
+    talk: Talk[Any] | None = None
+    http: HttpExchange | None = None
+
+
+class Window:
+    """What has come last, of all channels."""
+
+    def __init__(self) -> None:
+        self._channels: dict[int, deque[Entry]] = {}
+        self._order: deque[Entry] = deque()
+        self._size = 0
+        self._limit = FEW
+
+    def widen(self) -> None:
+        """There are edits: remember more."""
+        self._limit = MANY
+
+    def frame(
+        self, frame: Frame, messages: Sequence[Message], talk: Talk[Any] | None, http: HttpExchange | None = None
+    ) -> Entry | None:
+        """A frame has come."""
+        spans = frame.spans
+        if not spans:
+            return None
+        channel, start, _ = spans[0]
+        entry = Entry(channel, start, spans[-1].stop, frame.size, frame, messages, None, talk, http)
+        self._add(entry)
+        return entry
+
+    def head(self, head: Head, http: HttpExchange) -> None:
+        """A head has come."""
+        spans = head.spans
+        if spans:
+            self._add(Entry(spans[0].channel, spans[0].start, spans[-1].stop, 256, head=head, http=http))
+
+    def over(self, channel: int, start: int, stop: int) -> list[Entry]:
+        """What lies, wholly or in part, from ``start`` up to ``stop``, in order."""
+        found = []
+        for entry in reversed(self._channels.get(channel, ())):
+            if entry.stop <= start:
+                break
+            if entry.start < stop:
+                found.append(entry)
+        return found[::-1]
+
+    def beside(self, channel: int, at: int) -> Entry | None:
+        """The frame that ends where ``at`` is or lies around it, else the one that begins there."""
+        after = None
+        for entry in reversed(self._channels.get(channel, ())):
+            if entry.frame is None:
+                continue
+            if entry.start < at:
+                return entry if entry.stop >= at or after is None else after
+            if entry.start == at:
+                after = entry
+        return after
+
+    def next(self, channel: int, at: int) -> Entry | None:
+        """The first frame that begins at ``at`` or later."""
+        found = None
+        for entry in reversed(self._channels.get(channel, ())):
+            if entry.start < at:
+                break
+            found = entry if entry.frame is not None else found
+        return found
+
+    def _add(self, entry: Entry) -> None:
+        self._channels.setdefault(entry.channel, deque()).append(entry)
+        self._order.append(entry)
+        self._size += entry.size
+        while len(self._order) > self._limit or (self._size > BYTES and len(self._order) > 1):
+            oldest = self._order.popleft()
+            self._size -= oldest.size
+            queue = self._channels[oldest.channel]
+            queue.popleft()
+            if not queue:
+                del self._channels[oldest.channel]
+
+
+def spliced(entry: Entry, data: bytes, place: Span) -> bytes:
+    """What a frame became where ``data`` left only in the place of a part of it; else ``data`` itself."""
+    frame = entry.frame
+    covers = place.start <= entry.start and place.stop >= entry.start + (0 if frame is None else frame.size)
+    if frame is None or covers or frame.sse is not None or frame.coding is not None or len(frame.spans) != 1:
+        return data
+    before = frame.payload[: max(place.start - entry.start, 0)]
+    end = b"\n" if frame.framing == "line" and place.stop < entry.stop else b""
+    return before + data + frame.payload[place.stop - entry.start :] + end

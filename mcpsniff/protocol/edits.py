@@ -1,0 +1,94 @@
+"""What somebody changed on the way: what left in the place of what arrived, or besides it.
+
+A capture holds what arrived; `rewrite` records say what left, `hold` records for how long something was held. Pairing
+and checks go by what arrived. What an edit has to do with an exchange is noted on that (`Touch`), so that what follows
+from it is not taken for a fault of a peer.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mcpsniff.protocol.events import Note
+from mcpsniff.protocol.exchange import ADDED, ANSWERED_BY, CHANGED, DROPPED, HELD, Exchange, Touch
+from mcpsniff.protocol.message import Message
+
+if TYPE_CHECKING:
+    from mcpsniff.protocol.http import HttpExchange
+
+HEAD: Final = "head"
+BYTES: Final = "bytes"
+
+CHANGES: Final = {
+    CHANGED: "something else left in the place of a message",
+    DROPPED: "nothing left in its place",
+    ADDED: "something left that had not arrived",
+    ANSWERED_BY: "an answer left that its server, or client, did not give",
+    HEAD: "the head of an HTTP request or response left changed",
+    BYTES: "bytes left changed that are neither of a message nor of a head, such as the size of a chunk",
+    HELD: "a message left as it came, but later",
+}
+"""What an edit may be, and what that means."""
+
+__all__ = [
+    "ADDED",
+    "ANSWERED_BY",
+    "BYTES",
+    "CHANGED",
+    "CHANGES",
+    "DROPPED",
+    "HEAD",
+    "HELD",
+    "Edit",
+    "Touch",
+]
+
+
+@dataclass(slots=True)
+class Edit(Note):
+    """A record of what somebody else than the recorder did: a `rewrite`, or a `hold`."""
+
+    change: str = CHANGED
+    """A key of CHANGES."""
+    direction: str = "s2c"
+    """Where what left went: ``c2s`` to the server."""
+    of: Message | None = None
+    """The message in whose place it left, or that was held; of a batch, the batch. None: there is none, or it is no
+    longer remembered."""
+    left: tuple[Message, ...] = ()
+    """What left, as far as it is messages, or was meant to be; a batch and its elements one by one. Their ``n`` is that
+    of the edit."""
+    link: Exchange | None = None
+    """The exchange that it has to do with."""
+    members: tuple[str, ...] = ()
+    """Of a changed message or head: the members or headers that are not as they were; captured text."""
+    http: "HttpExchange | None" = None
+    """Over HTTP: the exchange that carries it."""
+    conversation: int = 0
+    is_quiet: bool = False
+    """True for what only makes another edit true: lengths, chunk sizes, routing headers."""
+
+    @property
+    def by(self) -> str:
+        """Who did it; captured text."""
+        return _text(self.fields.get("by"))
+
+    @property
+    def why(self) -> str:
+        """Why, in words; captured text, empty if there are none."""
+        return _text(self.fields.get("why"))
+
+    @property
+    def held_us(self) -> int:
+        """For how many microseconds what arrived was held before this left."""
+        us = self.fields.get("us")
+        return us if isinstance(us, int) and not isinstance(us, bool) and us > 0 else 0
+
+    @property
+    def message(self) -> Message | None:
+        """What left, if it is one message, or one batch."""
+        whole = [message for message in self.left if message.batch is None]
+        return whole[0] if len(whole) == 1 else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

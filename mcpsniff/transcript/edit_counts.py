@@ -1,0 +1,54 @@
+"""What was changed on the way in a session, counted: for its summary."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, CHANGED, CHANGES, DROPPED, HEAD, HELD, Edit
+from mcpsniff.transcript.units import count, duration
+
+NAMES: Final = 20
+"""Names of those who changed something that are told apart."""
+OTHERS: Final = "others"
+_SAID: Final = {
+    CHANGED: "changed",
+    DROPPED: "dropped",
+    ADDED: "added",
+    ANSWERED_BY: "answered",
+    HEAD: "heads changed",
+    HELD: "held",
+}
+
+
+class EditCounts:
+    """Feed it edits, then read its lines."""
+
+    def __init__(self) -> None:
+        self.changes = dict.fromkeys(CHANGES, 0)
+        self.by: dict[str, int] = {}
+        """How many, by who did it; captured text."""
+        self.held_us = 0
+
+    def feed(self, edit: Edit) -> None:
+        """Count an edit, unless it only makes another one true."""
+        if edit.is_quiet:
+            return
+        self.changes[edit.change] += 1
+        self.held_us += edit.held_us
+        by = edit.by if edit.by in self.by or len(self.by) < NAMES else OTHERS
+        self.by[by] = self.by.get(by, 0) + 1
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return sum(self.changes.values())
+
+    def lines(self) -> Iterator[str]:
+        """What it all comes to; captured text is among it."""
+        if not self.total:
+            return
+        parts = [f"{self.changes[change]:,} {said}" for change, said in _SAID.items() if self.changes[change]]
+        held = f", {duration(self.held_us)} in all" if self.held_us else ""
+        names = ", ".join(
+            f"{name} {times:,}" for name, times in sorted(self.by.items(), key=lambda one: (-one[1], one[0]))
+        )
+        yield f"on the way: {count(self.total, 'edit')} ({', '.join(parts)}{held}) by {names}"

@@ -1,0 +1,112 @@
+"""Rows for what was changed on the way: what left in the place of a message, or besides it, by whom and why."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from mcpsniff.checks.words import plain
+from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, CHANGED, DROPPED, HEAD, HELD, Edit
+from mcpsniff.protocol.exchange import ANSWER, GARBLED, Exchange
+from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
+from mcpsniff.protocol.message import BATCH, INVALID, REQUEST, Message
+from mcpsniff.transcript.lanes import Lanes
+from mcpsniff.transcript.row import EDIT, Row
+from mcpsniff.transcript.units import count, duration
+
+TOUCHES_SHOWN: Final = 2
+_SAID: Final = {CHANGED: "changed", DROPPED: "dropped", HELD: "held"}
+
+
+def edit_row(edit: Edit, lanes: Lanes) -> Row | None:
+    """The row of an edit; None for what only makes another one true."""
+    if edit.is_quiet:
+        return None
+    row = Row(edit.n, edit.t, EDIT, edit.direction, message=edit.message)
+    row.title, row.target = _subject(edit)
+    row.words = tuple(_words(edit))
+    row.remark = _remark(edit)
+    row.conversation = edit.conversation or None
+    if edit.message is not None:
+        row.id, row.size = edit.message.id, len(edit.message.raw)
+    link = edit.link
+    if link is None:
+        row.lanes = lanes.touch(None)
+    elif edit.change == ADDED and link.request == edit.n:
+        row.lanes = lanes.begin(link.request)
+    elif edit.change == ANSWERED_BY or link.response == edit.n:
+        row.lanes = lanes.end(link.request)
+    else:
+        row.lanes = lanes.touch(link.request)
+    return row
+
+
+def touch_words(exchange: Exchange | None) -> tuple[str, ...]:
+    """What was done to an exchange on the way, for the row with which it ends; captured text in them is harmless."""
+    if exchange is None or not exchange.touches:
+        return ()
+    words = []
+    for touch in exchange.touches[:TOUCHES_SHOWN]:
+        by = plain(touch.by, 30).replace("#", "") or "mcpsniff"
+        why = plain(touch.why, 40).replace("#", "")
+        part = "another answer" if (touch.part, touch.change) == (ANSWER, ADDED) else touch.part
+        change = "added" if touch.change == ANSWERED_BY else "cut" if touch.change == GARBLED else touch.change
+        words.append(f"{part} {change} by {by}{f': {why}' if why and why != by else ''}")
+    more = len(exchange.touches) - TOUCHES_SHOWN
+    return (*words, f"and {count(more, 'more change')}") if more > 0 else tuple(words)
+
+
+def _subject(edit: Edit) -> tuple[str, str | None]:
+    """Method and target of what left, else of what came."""
+    if edit.change == HEAD:
+        return ("head of a request" if edit.direction == "c2s" else "head of a response"), None
+    message = edit.message or edit.of
+    if message is None:
+        return (count(len(edit.left), "message") if edit.left else "bytes"), None
+    if message.kind == BATCH:
+        return "batch", None
+    if message.kind == INVALID and message.link is None:
+        return "not a message", None
+    link = message.link or edit.link
+    method = message.method or (message.kind if link is None else link.method)
+    return method, None if link is None else link.target
+
+
+def _words(edit: Edit) -> Iterator[str]:
+    link, of = edit.link, edit.of
+    if edit.change == HELD:
+        yield f"held #{of.n}" if of is not None else "held"
+        if edit.held_us:
+            yield f"for {duration(edit.held_us)}"
+        return
+    if edit.change == ANSWERED_BY and link is not None:
+        yield f"{link.state} #{link.request}"
+    elif edit.change == HEAD:
+        yield "changed"
+    elif of is not None:
+        yield f"{_SAID.get(edit.change, 'changed')} #{of.n}"
+    elif edit.change == ADDED:
+        yield "added"
+        if link is not None and link.request != edit.n:
+            yield f"{'again ' if _is_request(edit.message) else ''}for #{link.request}"
+    else:
+        yield edit.change
+    if edit.held_us:
+        yield f"held for {duration(edit.held_us)}"
+    if any(_is_invalid(message, of) for message in edit.left):
+        yield "not valid JSON-RPC"
+
+
+def _is_request(message: Message | None) -> bool:
+    return message is not None and message.kind == REQUEST
+
+
+def _is_invalid(message: Message, of: Message | None) -> bool:
+    before = () if of is None else of.flaws
+    if message.kind == INVALID:
+        return of is None or of.kind != INVALID
+    return any(flaw in ENVELOPE_FLAWS and flaw not in before and flaw != "unknown-member" for flaw in message.flaws)
+
+
+def _remark(edit: Edit) -> str:
+    """Who did it, what changed, and why; captured text."""
+    members = ", ".join(edit.members)
+    return " · ".join(filter(None, (f"by {edit.by or 'mcpsniff'}", members, edit.why)))
