@@ -295,7 +295,11 @@ class All:
 class Tail:
     """Follows what ``source`` names, on ``screen``."""
 
-    def __init__(self, screen: Screen, source: Source, views: Views) -> None:
+    def __init__(
+        self, screen: Screen, source: Source, views: Views, idle: Callable[[float], object] = time.sleep
+    ) -> None:
+        """``idle`` waits for so many seconds at most; it returns something true if the foot is to be drawn now."""
+        self._idle = idle
         self._screen = screen
         self._source = source
         self._views = views
@@ -318,8 +322,8 @@ class Tail:
                 self._next_draw = now + REDRAW
             if self._source.is_over or self._screen.is_closed:
                 return
-            if not busy:
-                time.sleep(INTERVAL)
+            if self._idle(0.0 if busy else INTERVAL):
+                self._next_draw = 0.0
 
     def finish(self) -> None:
         """Nothing more will be recorded: show what is left of each session, and its end."""

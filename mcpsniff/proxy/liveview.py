@@ -20,13 +20,17 @@ LAST_WORDS: "Final" = 2.0
 
 
 class LiveView:
-    """Shows the captures at ``paths`` on our standard output. It gets no signal that is meant for us."""
+    """Shows the captures at ``paths`` on our standard output. It gets no signal that is meant for us.
 
-    def __init__(self, paths: "Sequence[str]") -> None:
+    ``desk`` is the socket of break points: on a terminal the user decides there about what is held.
+    """
+
+    def __init__(self, paths: "Sequence[str]", desk: str | None = None) -> None:
         self._pid = 0
+        words = ["--desk", desk, *paths] if desk is not None and os.isatty(0) and os.isatty(1) else paths
         reading, self._writing = os.pipe()
         try:
-            command, environment = ourselves("mcpsniff.cli.live", *paths)
+            command, environment = ourselves("mcpsniff.cli.live", *words)
             streams = [(os.POSIX_SPAWN_DUP2, reading, 0)]
             self._pid = os.posix_spawn(command[0], command, environment, file_actions=streams)
         except (OSError, ValueError) as error:

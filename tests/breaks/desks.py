@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from mcpsniff.hooks.editor import Edit, Editor, Talk
+from mcpsniff.hooks.editor import Edit, Editor
+from mcpsniff.hooks.talk import Talk
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.breaks.point import BreakPoints
 from mcpsniff.proxy.breaks.reading import breaks_from
