@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.errors import UsageError
-from mcpsniff.protocol.patch import text_of
 from mcpsniff.proxy.rules import texts
 from mcpsniff.proxy.rules.blocking import Block, Dropping, Respond
 from mcpsniff.proxy.rules.changing import Delaying, HeaderOfAll, HeaderOfMessages, Removing, Replacing, Setting
@@ -65,7 +64,7 @@ def rules_in(name: str, transport: str) -> Iterator[Rule | Renamed]:
     try:
         with path.open("rb") as file:
             raw = file.read(_LARGEST + 1)
-        text = raw.decode() if len(raw) <= _LARGEST else ""
+        text = raw.decode("utf-8-sig") if len(raw) <= _LARGEST else ""
     except UnicodeDecodeError as error:
         raise RuleError(f"{name} is not UTF-8, at byte {error.start + 1}") from None
     except (OSError, ValueError) as error:
@@ -84,7 +83,7 @@ def rules_in(name: str, transport: str) -> Iterator[Rule | Renamed]:
             f"{_place(name, text, 0, other)}: a file of rules has no {visible(other)}; a rule begins with [[rule]]"
         )
     if not isinstance(stated, list) or not all(isinstance(table, dict) for table in stated):
-        raise RuleError(f"{_place(name, text, 0, '[rule]')}: a rule is a table that begins with [[rule]]")
+        raise RuleError(f"{_place(name, text, 0, _RULE)}: a rule is a table that begins with [[rule]]")
     if not stated:
         raise RuleError(f"{name} has no rules; one begins with [[rule]]")
     for number, table in enumerate(stated, 1):
@@ -227,13 +226,9 @@ def _flat(table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _as_json(value: Any) -> Any:
-    try:
-        text_of(value)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"JSON cannot say this: {error}") from None
     if _has_moment(value):
         raise UsageError("JSON has no dates and times; put it in quotes")
-    return value
+    return texts.sayable(value)
 
 
 def _has_moment(value: Any) -> bool:

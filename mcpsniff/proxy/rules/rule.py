@@ -92,8 +92,9 @@ class Rule(ABC):
         """What came of it, for the end."""
         if not self.acted and not self.unfit and self._number:
             return [Count(self.name, 0, f"its turn did not come: it matched {messages(self._number)}")]
-        unfit = f"it acts on {self.acts_on}, and matched {messages(self.unfit)} of other kinds" if self.unfit else ""
-        return [Count(self.name, self.acted, unfit)]
+        others = f"{self.unfit:,} other{'' if self.unfit == 1 else 's'}"
+        hint = f"it acts on {self.acts_on}, and matched {others}" if self.unfit else ""
+        return [Count(self.name, self.acted, hint)]
 
     def edit_head(self, head: HttpHead) -> None:  # noqa: B027 - few rules change heads
         """Heads of HTTP stay as they are."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcpsniff.errors import UsageError
+from mcpsniff.protocol.patch import text_of
 from mcpsniff.protocol.paths import DEEP, Pattern, Wild
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.transcript.filter.error import BadValueError
@@ -56,6 +57,15 @@ def json_value(text: str, *, may_be_text: bool = False) -> Any:
         quoted = json.dumps(text, ensure_ascii=False)
         meant = f"; did you mean {quoted}?" if may_be_text and len(text) <= LONGEST_SHOWN else ""
         raise UsageError(f"{_short(text) or 'nothing'} is not JSON{meant}")
+    return sayable(value)
+
+
+def sayable(value: Any) -> Any:
+    """A value that JSON can say."""
+    try:
+        text_of(value)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"JSON cannot say this: {error}") from None
     return value
 
 
@@ -69,7 +79,7 @@ def json_file(name: str, folder: Path | None = None) -> Any:
     value = JsonReader().read(raw.strip()).value
     if value is None:
         raise UsageError(f"{path} is not JSON")
-    return value
+    return sayable(value)
 
 
 def answering(value: Any) -> Mapping[str, Any]:
