@@ -38,7 +38,7 @@ class Desk:
         """Do it. Raises McpsniffError, with what the user is to be told."""
         if what.is_all:
             passed = self._link.order("pass all")["passed"]
-            self._link.held.clear()
+            self._link.forget_all()
             self._say(f"{passed} went on")
             return
         numbers = what.numbers or (self._oldest(),)
@@ -116,7 +116,7 @@ class Desk:
 
     def _order(self, held: Held, do: str, **more: Any) -> None:
         done = self._link.order(do, held.number, **more)["done"]
-        self._link.held.pop(held.number, None)
+        self._link.forget(held.number)
         for key in [key for key in self._drafts if key[1] == held.number]:
             self._drafts.pop(key).remove()
         if self._has_prompt:

@@ -122,6 +122,16 @@ class Link:
         reply = self.order("show", number)
         return b64decode(reply["b64"]) if "b64" in reply else str(reply["text"]).encode()
 
+    def forget(self, number: int) -> None:
+        """We have decided about a message ourselves, so it is no news that it goes."""
+        self.held.pop(number, None)
+        self.gone = [one for one in self.gone if one[0].number != number]
+
+    def forget_all(self) -> None:
+        """The same for all that was held."""
+        self.held.clear()
+        self.gone.clear()
+
     def _wait(self, has_come: Callable[[], bool]) -> None:
         until = time.monotonic() + PATIENCE
         while not has_come():

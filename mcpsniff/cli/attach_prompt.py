@@ -119,7 +119,7 @@ class Prompt:
         elif what.do in ("on", "off"):
             passed = self._link.order(what.do)["passed"]
             if what.do == "off":
-                self._link.held.clear()
+                self._link.forget_all()
             self.say("messages are held again" if what.do == "on" else f"nothing is held any more; {passed} went on")
         else:
             self._desk.carry_out(what)

@@ -25,6 +25,7 @@ NAMES: "Final" = (
     "fault_seed",
     "fault_from",
     "break",
+    "break_timeout",
 )
 """The options (`mcpsniff.cli.options.INTERCEPTING`) that ask for something of this."""
 

@@ -91,6 +91,7 @@ class _Session:
             listener.recorder = recording.recorder
             self._recordings.append(recording)
         if interception is not None:
+            interception.called(*[options["label"] or listener.upstream.label for listener in listeners])
             _intercept(interception, listeners)
         self._quiet = options["quiet"]
         self._announce(quiet=self._quiet)
@@ -142,11 +143,14 @@ class _Session:
 
             warn_if_deaf()
             paths = [recording.path for recording in self._recordings if recording.path is not None]
-            self._view = LiveView(paths) if paths else None
+            desk = None if self._interception is None else self._interception.desk
+            self._view = LiveView(paths, desk) if paths else None
 
     def _end(self) -> None:
         """Let what is going on come to a rest, then end it, store the rest, and wait for what is made of it."""
         began = time.monotonic()
+        if self._interception is not None:
+            self._interception.let_go()
         for listener in self._listeners:
             listener.close()
         until = began + DRAIN
