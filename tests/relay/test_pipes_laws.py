@@ -34,7 +34,7 @@ from mcpsniff.protocol.message import Message
 from mcpsniff.proxy.pump import BROKEN, CUT, EOF, SEVERED
 from mcpsniff.proxy.recorder import Recorder
 from mcpsniff.proxy.relay import pipes_intake, pipes_lines
-from mcpsniff.proxy.relay.pipes import EditPump
+from mcpsniff.proxy.relay.pipes import BEHIND, EditPump
 
 PATIENCE = 30
 
@@ -352,12 +352,15 @@ def test_what_comes_while_a_message_is_held_is_noted_when_it_comes() -> None:
         both.until(1, NOTE)  # the other direction goes on
         assert both.got[0] == b""
         assert both.forth.pending() == wanted
+        threading.Event().wait(0.02)
         release.set()
         both.finish()
     assert both.got[0] == CALL + NOTE
     kinds = [(kind, body) for _, kind, channel, body in both.records() if channel == 0]
-    assert [kind for kind, _ in kinds] == ["chunk", "chunk", "hold"]
+    assert [kind for kind, _ in kinds] == ["chunk", "chunk", "hold", "hold"]
     assert {**kinds[2][1], "us": 0} == {"start": 0, "length": len(CALL), "by": "hook", "us": 0}
+    behind = {"start": len(CALL), "length": len(NOTE), "by": "hook", "why": BEHIND, "us": 0}
+    assert {**kinds[3][1], "us": 0} == behind
 
 
 def test_no_more_is_read_ahead_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,12 +429,21 @@ def test_what_is_left_of_a_line_goes_on_at_the_end() -> None:
     with wires(passes) as both:
         both.send(NOTE + b'{"half', back=True)
         both.until(1, NOTE)
-        while both.back.received < len(NOTE) + 6:
+        while both.back.received < len(NOTE) + 6 or both.back.pending():  # nobody waits for the rest of it
             threading.Event().wait(0.001)
-        assert both.back.pending() == 0  # nobody waits for the rest of it
         both.back.finish()
         both.finish()
     assert both.got[1] == NOTE + b'{"half'
+
+
+def test_the_end_does_not_wait_for_a_line_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpsniff.proxy.relay.pipes.LAST_LINE", 3600)
+    with wires(passes) as both:
+        both.send(NOTE, back=True)
+        both.until(1, NOTE)
+        both.back.finish()
+        both.finish()
+    assert both.got[1] == NOTE
 
 
 def test_an_answer_in_the_servers_place_does_not_wait_for_ever_for_a_client_that_writes_first() -> None:
@@ -484,6 +496,9 @@ def test_an_answer_to_a_client_that_has_gone_ends_that_direction() -> None:
     with wires(lambda message, _: Back(notification("n/x")), reading=False) as both:
         both.close(both.client_out)
         both.send(CALL)
-        both.threads[1].join(PATIENCE)
+        for _ in range(PATIENCE * 1000):
+            if both.ended:  # although its thread still waits for the server
+                break
+            threading.Event().wait(0.001)
         assert both.back.outcome == BROKEN
         assert both.ended == [1]

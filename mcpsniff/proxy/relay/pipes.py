@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from mcpsniff.capture.records import CLIENT_TO_SERVER
-from mcpsniff.hooks.editor import Edit, Editor, Outgoing
+from mcpsniff.hooks.actions import Paced
+from mcpsniff.hooks.editor import SAME, Edit, Editor, Outgoing
 from mcpsniff.hooks.talk import Talk
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.pump import BROKEN, CUT, EOF, RESET, SETTLE_AT, Pump
@@ -22,6 +23,9 @@ from mcpsniff.proxy.relay.pipes_sink import Sink
 from mcpsniff.proxy.relay.pipes_told import Told
 from mcpsniff.wire.frames import Frame
 
+LONG: Final = 10_000
+"""Microseconds of a hold that are told of the lines that wait behind it, too; less may be a busy machine."""
+BEHIND: Final = "it waited behind a message that was held"
 LAST_LINE: Final = 1.0
 """Seconds that the end of a session waits for what is left of a line to go on."""
 
@@ -58,6 +62,11 @@ class EditPump(Pump):
         self.stalled: Outgoing | None = None
         """What lets nothing go on any more."""
         self._is_released = False
+        self._arrived = 0
+        """When the last bytes came, by the recorder's clock."""
+        self._held_until = 0
+        self._holder = Edit("", "", [])
+        """What has been held for long until then: lines that came before have waited behind it."""
         self._midway = False
         """A part of a line has gone on, and the lock of the sink is kept until the rest has."""
         self._over = allocate_lock()
@@ -136,7 +145,8 @@ class EditPump(Pump):
     def finish(self) -> None:
         """Let what is left of a line go on, then end this direction. For other threads."""
         self._intake.finish()
-        self._over.acquire(timeout=LAST_LINE)
+        if self._cutter.kept or self.passed < self.received:
+            self._over.acquire(timeout=LAST_LINE)
         self.cut()
 
     def _lost(self) -> None:
@@ -153,6 +163,7 @@ class EditPump(Pump):
             # Only while there is a part of a line there is something for `finish` to do.
             arrived = self._intake.take(is_wakeable=self._cutter.kept > 0)
             if arrived is not None:
+                self._arrived = arrived[0]
                 t = (arrived[0] - self._recorder.zero_ns) // 1000
                 for piece in self._cutter.feed(t, arrived[1]):
                     outcome = self._piece(piece)
@@ -201,14 +212,26 @@ class EditPump(Pump):
             return None
         if frame is None:
             return self._unheld(piece)
-        began = self._recorder.clock()
+        began = self._arrived if self._arrived < self._held_until else self._recorder.clock()
         edit = self._edited(frame)
+        if edit is None and began == self._arrived:
+            by = self._holder.by
+            edit = Edit(by, BEHIND, [Outgoing(SAME, by, BEHIND, frame.payload, None)])
         if edit is not None:
-            return Leaving(self, data, edit, (self._recorder.clock() - began) // 1000).go()
+            return self._let_go(data, edit, began)
         with self.out.lock:
             is_there = self.out.put(data)
             self.passed += len(data)
         return None if is_there else BROKEN
+
+    def _let_go(self, data: bytes, edit: Edit, began: int) -> str | None:
+        """Do as the editor says with a line that has been held since ``began``."""
+        us = (self._recorder.clock() - began) // 1000
+        ended = Leaving(self, data, edit, us).go()
+        if us >= LONG or any(isinstance(out.action, Paced) for out in edit.leaving):
+            self._held_until = self._recorder.clock()
+            self._holder = self._holder if edit.why == BEHIND else edit
+        return ended
 
     def _edited(self, frame: Frame) -> Edit | None:
         try:
