@@ -100,19 +100,24 @@ INTERCEPTING: "Final" = (
         is_repeated=True,
     ),
     Option(("--set",), "NAME=VALUE", "Set an option of an addon.", is_repeated=True),
-    Option(("--rules",), "FILE", "Change messages as the rules in this TOML file say.", is_repeated=True),
+    Option(
+        ("--rules",),
+        "FILE",
+        "Change messages as the rules in this TOML file say (docs/rules.md). At the end each rule tells what it did.",
+        is_repeated=True,
+    ),
     Option(
         ("--block",),
         "WHAT",
-        "Hide a tool, prompt or resource and refuse its calls: tool:NAME; or refuse every request that a filter"
-        " expression matches.",
+        "Hide tool:NAME, prompt:NAME or resource:URI (* stands for anything) and refuse its use as of one that is not"
+        " there; or refuse every request that a filter expression matches.",
         is_repeated=True,
     ),
     Option(("--map-tool",), "NAME=OTHER", "Show the tool NAME to the client as OTHER.", is_repeated=True),
     Option(
         ("--set-argument",),
         "[TOOL.]NAME=JSON",
-        "Set an argument of calls of TOOL, or of all tools.",
+        "Set an argument of calls of TOOL, or of all tools; a string in its quotes.",
         is_repeated=True,
     ),
     Option(
@@ -124,7 +129,8 @@ INTERCEPTING: "Final" = (
     Option(
         ("--respond",),
         "WHAT=JSON",
-        "Answer in the server's place what WHAT matches, with a result, or with the JSON in @FILE.",
+        "Answer requests that WHAT (as of --block, or a filter expression) matches in the receiver's place: with this"
+        " result, or this {\"error\": ...}, or the one in @FILE.",
         is_repeated=True,
     ),
     Option(
