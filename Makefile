@@ -46,8 +46,9 @@ captures-check: dev
 
 check: test lint types layers captures-check docs-check  ## everything that CI runs
 
-bench: venv  ## benchmarks of the wrapper, of the HTTP relay, of the engine on mitmproxy, of the decoder, of the live view, of the HTML page and of the replay
+bench: venv  ## benchmarks of the wrapper, of edit mode, of the HTTP relay, of the engine on mitmproxy, of the decoder, of the live view, of the HTML page and of the replay
 	@$(BIN)/python bench/stdio.py
+	@$(BIN)/python bench/edit.py
 	@$(BIN)/python bench/http.py
 	@$(BIN)/python bench/mitm.py
 	@$(BIN)/python bench/decode.py
