@@ -201,13 +201,14 @@ class Addon:
             except (UsageError, KeyboardInterrupt) as error:
                 self._say(f"{str(error) or type(error).__name__}; its earlier version goes on")
                 return
-            self._take(old, version)
+            self._take(old, version, now)
         finally:
             self._reload.release()
 
-    def _take(self, old: Version, new: Version) -> None:
+    def _take(self, old: Version, new: Version, seen: Signature) -> None:
         self._told.clear()
-        self._seen = signature(new.script.files)
+        if new.script.files != old.script.files:
+            self._seen = seen[:1] + (signature(new.script.files) or ())[1:]
         if self._begun:
             self._tell(new, "running")
         with self._lock:

@@ -5,10 +5,18 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from mcpsniff.hooks.loading import load
 from tests.rules.staging import Stage
 
 OLD = 1_700_000_000
+
+
+@pytest.fixture
+def looks_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of addons are looked at with each message, not only every 20 ms."""
+    monkeypatch.setattr("mcpsniff.hooks.addon.LOOK", 0.0)
 
 
 def written(path: Path, text: str, at: float = OLD) -> Path:
