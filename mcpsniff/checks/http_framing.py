@@ -184,6 +184,8 @@ def http_cut(event: Http, _: Conversation) -> Verdict:
     http = event.exchange
     if http.ended_by != "server" or http.by is not None or http.fact("expects-tls") is not None:
         return None
+    if http.fact("garbled") is not None:
+        return None  # an edit has cut the request
     if http.response is None:
         text = f"the connection ended before {request_line(http)} was answered"
         is_plain = http.authority.startswith("http://") and http.fact("never-answered") is not None

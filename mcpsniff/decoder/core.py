@@ -24,6 +24,8 @@ from mcpsniff.wire.frames import DEFAULT_FRAME_LIMIT, Span
 
 __all__ = ["SLOW_EXIT_US", "SLOW_REQUEST_US", "Decoder"]
 
+CLOSED_LIMIT: Final = 50
+"""Channels that are remembered when they have ended."""
 SLOW_REQUEST_US: Final = 60_000_000
 """A request without an answer or progress for this long is slow (the time-out of the TypeScript SDK)."""
 
@@ -49,6 +51,8 @@ class Decoder:
         self._editing = Editing(self._emitter)
         self._speech = Speech(self._emitter, self._editing)
         self._channels: dict[int, Channel] = {}
+        self._closed: OrderedDict[int, Channel] = OrderedDict()
+        """Those that have ended last: what came on them may be held still, and leave as something else."""
         self._watch: Watch = OrderedDict()
         first = Conversation(1, joined_late=joined_late)
         self._talks = Conversations(first, self._watch)
@@ -132,20 +136,23 @@ class Decoder:
         channel = self._channels.get(number) or self._unannounced(out, number, record.t)
         channel.close(out, record)
         if channel.kind in KINDS:  # there are many of them; a pipe may close once more, when the process has ended
-            del self._channels[number]
+            self._closed[number] = self._channels.pop(number)
+            if len(self._closed) > CLOSED_LIMIT:
+                self._closed.popitem(last=False)
 
     def _note(self, out: list[Event], record: Record) -> None:
         fields = record.body if isinstance(record.body, dict) else {}
         channel = self._channels.get(record.channel) if record.channel is not None else None
         where = "" if channel is None else channel.where()
+        was = channel if record.channel is None else channel or self._closed.get(record.channel)
         if record.kind == GAP:
             self._lose(record.channel, number_of(fields.get("bytes")) or 0, str(fields.get("why")))
         spans = _note_spans(record.channel, fields)
         note = Note(record.kind, record.channel, fields, spans, where)
-        if channel is not None and self._editing.is_edit(record.kind, fields, channel):
-            note = made(record.kind, channel.number, fields, spans, where)
-            talk = self._pipes.talk if isinstance(channel, Pipe) else None
-            self._editing.note(out, note, channel, talk, self._talks.main, record.t)
+        if was is not None and self._editing.is_edit(record.kind, fields, was):
+            note = made(record.kind, was.number, fields, spans, where)
+            talk = self._pipes.talk if isinstance(was, Pipe) else None
+            self._editing.note(out, note, was, talk, self._talks.main, record.t)
         else:
             self._emitter.tell(out, note, self._talks.main, record.t)
         self._apply(out, record, fields, spans, channel)

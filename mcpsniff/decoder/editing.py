@@ -87,6 +87,8 @@ class Editing:
         length = number_of(edit.fields.get("length")) or 0
         entries = self._window.over(channel.number, start, start + length) if length > 0 else []
         beside = None if entries else self._window.beside(channel.number, start)
+        if not entries and (head := self._window.head_around(channel.number, start)) is not None:
+            entries = [head]
         http = next((entry.http for entry in entries if entry.http is not None), None)
         if http is None and talk is None:
             http = channel.current() or (None if beside is None else beside.http)
@@ -111,7 +113,8 @@ class Editing:
             return []
         edit.http, edit.conversation = http, talk.conversation.number
         for message in edit.left:
-            message.http = http
+            message.http, message.conversation = http, talk.conversation.number
+            message.revision = talk.conversation.govern(message)
         return self._add(edit, edit.left, talk)
 
     # -- one record ------------------------------------------------------------------------------------------------
@@ -145,7 +148,8 @@ class Editing:
         first = next((entry for entry in entries if entry.frame is not None), None)
         frame = None if first is None else first.frame
         whole = data if first is None else spliced(first, data, edit.spans[0])
-        left = self._read(edit, whole, channel, frame, t)
+        is_of_head = first is None and bool(entries) and not starts_http(data)
+        left = Left(()) if is_of_head else self._read(edit, whole, channel, frame, t)
         edit.left = self._messages(left, talk, t)
         spoken = [entry for entry in entries if entry.messages]
         edit.of = next((entry.messages[0] for entry in spoken), None)
@@ -154,16 +158,21 @@ class Editing:
                 if entry.http is not None:
                     entry.http.held_us += edit.held_us
         edit.change = _change(edit, spoken, entries, data)
-        if edit.change in (HEAD, BYTES) or talk is None:
-            edit.members = changed_headers([entry.head for entry in entries], left.head, data)
-            edit.is_quiet = edit.change == BYTES or (edit.change == HEAD and is_routine(edit.members, data))
-            return []
         if edit.change == ADDED and edit.direction == "c2s" and left.head is not None and channel.kind == "tcp":
             self._asking = edit
             return []
+        if edit.change in (HEAD, BYTES) or talk is None:
+            if edit.change == HEAD:
+                edit.members = changed_headers([entry.head for entry in entries], left.head, data)
+            edit.is_quiet = edit.change == BYTES or (edit.change == HEAD and is_routine(edit.members, data))
+            return []
         if channel.kind in ("stdin", "stdout") and data and whole is data and not data.endswith(b"\n"):
             self._tear(edit, channel.number, stop)
-        return self._replace(edit, spoken, talk, t)
+        ended = self._replace(edit, spoken, talk, t)
+        if left.head is not None and edit.direction == "s2c":
+            for exchange in ended:
+                exchange.status = left.head.status
+        return ended
 
     def _read(self, edit: Edit, data: bytes, channel: Channel, frame: Frame | None, t: int) -> Left:
         framing = LINE if channel.kind in ("stdin", "stdout") else EITHER if frame is None else frame.framing
@@ -200,6 +209,8 @@ class Editing:
             is_garbled = twin is None and bool(edit.left) and len(arrived) == 1
             if is_garbled:
                 exchanges.disturb(edit.direction)
+                if edit.http is not None:
+                    edit.http.tell("garbled", text=edit.by)
             if message.link is not None:
                 change = CHANGED if twin is not None else GARBLED if is_garbled else DROPPED
                 self._alter(edit, message, twin, message.link, exchanges, change, t)

@@ -228,11 +228,11 @@ class Flow:
     def current(self, *, of_requests: bool) -> HttpExchange | None:
         """The exchange whose request, or response, goes on; else the next one to be answered."""
         going_on = self._asking if of_requests else self._answering
-        return going_on[0] if going_on is not None else next(iter(self._waiting.values()), None)
+        return going_on[0] if going_on is not None else self.next_to_answer()
 
-    def next_unanswered(self) -> str | None:
-        """The method of the request whose response comes next."""
-        return next((http.method for http in self._waiting.values()), None)
+    def next_to_answer(self) -> HttpExchange | None:
+        """The exchange whose response comes next."""
+        return next(iter(self._waiting.values()), None)
 
     def answer_for(self, out: list[Event], parts: Sequence[Part], by: str) -> bool:
         """A response that ``by`` made up in the server's place; False if nobody waits for one."""

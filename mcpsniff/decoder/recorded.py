@@ -90,7 +90,8 @@ class BodyChannel(Channel):
         """What ``by`` said in the server's place, without any recorded bytes."""
         if self.direction == "c2s" or self.head is not None:
             return
-        parts = responses_of(self.number, self.flow.next_unanswered(), t, data)
+        http = self.flow.next_to_answer()
+        parts = responses_of(self.number, None if http is None else http.method, t, data)
         self.flow.answer_for(out, parts, by)
 
     def where(self) -> str:

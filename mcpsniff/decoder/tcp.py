@@ -85,7 +85,11 @@ class TcpChannel(Channel):
         if self.direction == "c2s":
             self.wire.ask_for(out, requests_of(self.number, t, data), by)
             return
-        self.wire.flow.answer_for(out, responses_of(self.number, self.wire.flow.next_unanswered(), t, data), by)
+        flow = self.wire.flow
+        http = flow.next_to_answer()
+        parts = responses_of(self.number, None if http is None else http.method, t, data)
+        if flow.answer_for(out, parts, by) and http is not None:
+            self.wire.splitter.withdraw(http.request)
 
 
 class Wire:

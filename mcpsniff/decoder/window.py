@@ -75,6 +75,13 @@ class Window:
                 found.append(entry)
         return found[::-1]
 
+    def head_around(self, channel: int, at: int) -> Entry | None:
+        """The head that has bytes on both sides of ``at``."""
+        for entry in reversed(self._channels.get(channel, ())):
+            if entry.start < at:
+                return entry if entry.head is not None and at < entry.stop else None
+        return None
+
     def beside(self, channel: int, at: int) -> Entry | None:
         """The frame that ends where ``at`` is or lies around it, else the one that begins there."""
         after = None

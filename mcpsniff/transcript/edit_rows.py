@@ -59,6 +59,8 @@ def _subject(edit: Edit) -> tuple[str, str | None]:
     if edit.change == HEAD:
         return ("head of a request" if edit.direction == "c2s" else "head of a response"), None
     message = edit.message or edit.of
+    if message is None and edit.http is not None and edit.http.status is not None and not edit.left:
+        return f"HTTP {edit.http.status}", None
     if message is None:
         return (count(len(edit.left), "message") if edit.left else "bytes"), None
     if message.kind == BATCH:

@@ -87,7 +87,7 @@ class HttpCounts:
             name = what[:40] if isinstance(what, str) else "?"
             if name in self.masked or len(self.masked) < NAMES:
                 self.masked[name] = self.masked.get(name, 0) + 1
-        elif note.kind == "rewrite" and note.fields.get("length") != 0:
+        elif note.kind == "rewrite" and note.fields.get("length") != 0 and not note.fields.get("why"):
             self.rewrites += 1
 
     def briefly(self) -> str:

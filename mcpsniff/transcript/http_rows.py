@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from mcpsniff.protocol.edits import Edit
+from mcpsniff.protocol.edits import HEAD, Edit
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchange import ABANDONED, CANCELLED, Exchange
 from mcpsniff.protocol.http import ABORTED, COMPLETE, LOST, OPEN, RESUMED, STREAMING, UNDECODED, Http, HttpExchange
@@ -111,6 +111,10 @@ class HttpRows:
         if message.kind == RESPONSE and http.opens and http.session_given is not None:
             row.remark = f"session {http.session_given}"
 
+    def is_known_head(self, edit: Edit) -> bool:
+        """True if it changes headers that were told of already."""
+        return edit.change == HEAD and not edit.is_quiet and not self._changes.is_new_head(edit)
+
     def edit(self, row: Row, edit: Edit) -> None:
         """Add to the row of an edit what HTTP says of it."""
         http = edit.http
@@ -120,6 +124,8 @@ class HttpRows:
         row.conversation = self.marked(edit.conversation)
         row.server = self.server(edit.conversation, http.authority)
         known = self._of(http.number)
+        if edit.change == HEAD:
+            row.words = ("changed", *self._for(known), "told once")
         known.shown = known.shown or (edit.direction == "s2c" and bool(edit.left))
         if http.made_by is not None and edit.direction == "c2s" and known.first is None:
             known.first, known.t_first = edit.n, edit.t

@@ -37,6 +37,7 @@ _FACTS: Final = {
     "session-changed": "another session than the request's",
     "resume-unknown": "from an event that never came",
     "resumed-early": "sooner than retry says",
+    "garbled": "its message was cut on the way",
     "token-missing": "without the token of this session",
 }
 _MESSAGE_FACTS: Final = {

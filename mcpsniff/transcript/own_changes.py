@@ -5,6 +5,8 @@ from collections import OrderedDict
 from typing import Final
 
 from mcpsniff.checks.words import said_by_us
+from mcpsniff.decoder.edited_heads import unusual
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Note
 from mcpsniff.transcript.wording import note_words
 
@@ -20,6 +22,9 @@ _UNREACHED: Final = re.compile(
     re.DOTALL,
 )
 """What of an answer stays on its row: MCP556 explains the rest once, with the fix."""
+
+_SIZES: Final = re.compile(r"(?:\s*[0-9A-Fa-f]+)?\s*")
+"""The size of a chunk of HTTP."""
 
 type Words = tuple[str, str]
 """What to say, and what the capture says."""
@@ -43,6 +48,10 @@ class OwnChanges:
         if note.fields.get("length") == 0 and text.startswith("HTTP/"):
             self._answer = note, ("mcpsniff answered in the server's place", _what_we_said(data))
             return None
+        why = note.fields.get("why")
+        if isinstance(why, str) and why:  # what edit mode does so that what was edited can be read
+            said = "mcpsniff changed how this is sent (told once)", why
+            return said if not _SIZES.fullmatch(text) and self._is_new("why", why) else None
         if text.startswith(("/", "?")) or "\n" in text or "\r" in text:
             address = text.splitlines()[0] if text else ""
             return "mcpsniff made the endpoint relative, so that the client does not go past it", address
@@ -50,6 +59,10 @@ class OwnChanges:
             title = "mcpsniff puts the upstream's own name into Host, as the upstream expects it (told once)"
             return (title, text) if self._is_new("host", text) else None
         return note_words(note)
+
+    def is_new_head(self, edit: Edit) -> bool:
+        """True if nobody has been told yet that somebody changes these headers: who does, does it to every request."""
+        return self._is_new("head", " ".join((edit.direction, edit.by, *unusual(edit.members))))
 
     def take_answer(self) -> tuple[Note, Words] | None:
         """The answer of our own in the record that is being read, until it was asked for."""

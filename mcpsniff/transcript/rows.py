@@ -218,7 +218,7 @@ class RowBuilder:
 
     def _edit(self, edit: Edit) -> None:
         """What was changed on the way; what only makes another change true has no row."""
-        row = edit_row(edit, self._lanes)
+        row = None if self._http.is_known_head(edit) else edit_row(edit, self._lanes)
         if row is None:
             self._rowless = edit.n
             return

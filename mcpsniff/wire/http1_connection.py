@@ -45,6 +45,14 @@ class Http1Connection:
         """A request that is not among the bytes fed was sent: its response comes."""
         self._after_requests(parts)
 
+    def withdraw(self, request: Head | None) -> None:
+        """No response to this request comes: somebody has answered it, and the server has not seen it."""
+        for place, head in enumerate(self._waiting):
+            if head is request:
+                del self._waiting[place]
+                self.responses.withdraw(place)
+                return
+
     def finish(self, t: int, channel: int) -> list[Part]:
         """``channel`` has ended at ``t``."""
         if channel == self.requests.channel:

@@ -99,6 +99,11 @@ class Http1Splitter:
         if len(self._stream.expected) < REQUESTS_LIMIT:
             self._stream.expected.append(method)
 
+    def withdraw(self, place: int) -> None:
+        """The request at this place among those said and not answered will not be answered here."""
+        if place < len(self._stream.expected):
+            del self._stream.expected[place]
+
     def forget(self) -> None:
         """The requests said so far will not be answered here: their responses were lost."""
         self._stream.expected.clear()

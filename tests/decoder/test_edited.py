@@ -1,13 +1,23 @@
 """Edited sessions on pipes: what an edit is of, what it does to exchanges, and that nobody is blamed for it."""
 
+import json
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpsniff.capture.records import Record
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
 from mcpsniff.protocol.exchange import Exchange
+from mcpsniff.transcript.jsonl import JsonLines
+from mcpsniff.transcript.rows import RowBuilder
+from mcpsniff.transcript.terminal import plain
+from mcpsniff.transcript.text import TextTranscript
 from tests.edited import Session, edits
-from tests.sessions import exchanges, messages
+from tests.sessions import OPENS, decode, end, exchanges, messages
 from tests.sessions import findings as all_findings
+from tests.test_decoder import SNIPPETS
 
 
 def findings(events: list[Event]) -> list[Finding]:
@@ -257,3 +267,40 @@ def test_rewrites_of_mcpsniff_itself_are_what_they_were() -> None:
     events = Session().ask(1).change(request(2), by="mcpsniff").decode()
     assert edits(events) == []
     assert only(events).touches == ()
+
+
+EDITS = st.tuples(
+    st.sampled_from(["rewrite", "hold"]),
+    st.integers(0, 1),
+    st.integers(0, 200),
+    st.integers(0, 200),
+    st.sampled_from(SNIPPETS) | st.binary(max_size=9),
+    st.integers(0, 90_000_000),
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from(SNIPPETS)) | EDITS, max_size=30))
+def test_no_edit_breaks_the_decoder(said: list[Any]) -> None:
+    """Any edits of any places: there is one event for each, numbers go on, and every form can be written of them."""
+    records = list(OPENS)
+    for t, one in enumerate(said):
+        if len(one) == 2:
+            records.append(Record(t * 1000, "chunk", one[0], one[1]))
+        else:
+            kind, channel, start, length, data, us = one
+            fields = {"start": start, "length": length, "data": data, "by": "x#3\x1b[31m", "why": "\u202e", "us": us}
+            records.append(Record(t * 1000, kind, channel, fields))
+    events = decode([*records, *end(len(said) * 1000)])
+    assert len(edits(events)) == sum(len(one) != 2 for one in said)
+    numbers = [event.n for event in events if not isinstance(event, Finding)]
+    assert numbers == sorted(set(numbers))
+    ended = [one.request for one in exchanges(events)]
+    assert len(ended) == len(set(ended))
+    builder = RowBuilder()
+    rows = [*builder.feed(events), *builder.finish()]
+    shown: list[str] = []
+    for row in rows:
+        TextTranscript(plain(shown.append), 100).row(row)
+    assert not {"\x1b", "\u202e"} & set("".join(shown))
+    for line in JsonLines(payload=True).lines(events).splitlines():
+        json.loads(line)
