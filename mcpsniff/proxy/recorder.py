@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     """A record to be: t in nanoseconds of the monotonic clock, kind, channel, body."""
 
 CHUNK: "Final" = "chunk"
+REWRITE: "Final" = "rewrite"
+UNKEPT: "Final" = "from here on some of what left instead of recorded bytes is missing: the disk was slower"
 LIMIT: "Final" = 6 << 20
 """Bytes that may wait for the disk, and what each pump has not settled yet; at half of it pumps give way."""
 COURTESY: "Final" = 1.0
@@ -64,6 +66,7 @@ class Recorder:
         self._pending = 0
         self._courtesy = COURTESY
         self._lost: dict[int, int] = {}
+        self._unkept = 0
         self._off = False
         self._closing = False
         self._storer = _AWAKE
@@ -107,10 +110,18 @@ class Recorder:
             self._give_way()
 
     def mark(self, kind: str, channel: int | None, body: "dict[str, Any]", at: int | None = None) -> None:
-        """Note a record other than a chunk, now or ``at``; these are few and small, and find room in a full queue."""
+        """Note a record other than a chunk, now or ``at``; these are few and small, and find room in a full queue.
+
+        But for a rewrite, which may be as large as what passes: one that finds the queue full is lost.
+        """
         with self._lock:
             if self._off:
                 return
+            if kind == REWRITE:
+                if self._pending > self._limit:
+                    self._lose(channel, room_of(body))
+                    return
+                self._pending += room_of(body) + OVERHEAD
             if channel is not None:
                 self._admit_gap(channel)
             self.append((self.clock() if at is None else at, kind, channel, body))
@@ -150,9 +161,9 @@ class Recorder:
                 self._courtesy = COURTESY
 
     def waiting(self) -> int:
-        """Return how many bytes are still to be stored."""
+        """Return how many bytes are still to be stored, or never will be, since the queue was full."""
         with self._lock:
-            return max(0, self._pending)
+            return max(0, self._pending) + self._unkept
 
     def sleep(self, *, deep: bool) -> None:
         """Wait for the end of a nap, or for pressure. With ``deep`` much longer: until something is noted."""
@@ -179,8 +190,20 @@ class Recorder:
         if lost:
             self.append((self.clock(), "gap", channel, {"bytes": lost, "why": "queue"}))
 
+    def _lose(self, channel: int | None, size: int) -> None:
+        """Admit that a rewrite is lost."""
+        if not self._unkept:
+            self.append((self.clock(), "comment", channel, {"text": UNKEPT, "by": "mcpsniff"}))
+        self._unkept += size
+
     def _wake(self) -> None:
         """Ring the bell, unless it has been rung already. The lock is held, so nobody else does at the same time."""
         self._storer = _AWAKE
         if self._bell.locked():
             self._bell.release()
+
+
+def room_of(rewrite: "dict[str, Any]") -> int:
+    """Return how many bytes the data of a rewrite takes."""
+    data = rewrite["data"]
+    return len(data if isinstance(data, str) else data["b64"])

@@ -10,6 +10,7 @@ import time
 
 from mcpsniff.courtesy import let_others_run
 from mcpsniff.proxy.places import Places
+from mcpsniff.proxy.recorder import REWRITE, room_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ QUIET: "Final" = 25
 """Empty looks in a row (half a second), after which the thread sleeps until it is woken."""
 SWEEP: "Final" = 4096
 """Marks that a refusing disk may leave before they are looked through for what can be forgotten."""
+ASIDE: "Final" = 1 << 20
+"""Bytes of rewrites that are kept while the disk refuses; what they replaced is in gaps then, too."""
 FIRST_PAUSE: "Final" = 1.0
 """Seconds from a refusal of the disk to the next try; each further refusal doubles it."""
 LONGEST_PAUSE: "Final" = 60.0
@@ -66,6 +69,8 @@ class Storing:
         self._backlog: list[Entry] = []
         """What a refusing disk left: marks, and one gap for what passed on a channel between two of its marks."""
         self._open_gaps: dict[int | None, int] = {}
+        self._aside = 0
+        """Bytes of rewrites that a refusing disk has left."""
         self._places = Places()
         self._sweep_at = SWEEP
         self._complained = False
@@ -134,6 +139,7 @@ class Storing:
             del batch[:SLICE]
             self._lost += sum([body["bytes"] for _, kind, _, body in entries if kind == "gap"])
             sizes = [len(body) for _, kind, _, body in entries if kind == "chunk"]
+            sizes += [room_of(body) for _, kind, _, body in entries if kind == REWRITE]
             self._append(entries if self._masker is None else self._masker(entries))
             self._recorder.release(sum(sizes), len(sizes))
             let_others_run()
@@ -144,7 +150,7 @@ class Storing:
             self._set_aside(entries)
             return
         entries = self._backlog + entries if self._backlog else entries
-        self._backlog, self._open_gaps = [], {}
+        self._backlog, self._open_gaps, self._aside = [], {}, 0
         stored = self._writer.append(self._places.placed(entries))
         self._places.stored(entries[:stored])
         if stored == len(entries) and self._writer.failure is None:
@@ -161,6 +167,11 @@ class Storing:
         if len(self._backlog) >= self._sweep_at:
             self._sweep()
         for t, kind, channel, body in entries:
+            if kind == REWRITE:
+                self._aside += room_of(body)
+                if self._aside > ASIDE:
+                    self._lost += room_of(body)
+                    continue
             if kind not in {"chunk", "gap"}:
                 self._backlog.append((t, kind, channel, body))
                 self._open_gaps.pop(channel, None)
