@@ -11,6 +11,7 @@ from mcpsniff.protocol.http import OPEN, STREAMING, Http, HttpExchange
 from mcpsniff.protocol.message import BATCH, Message
 from mcpsniff.protocol.talk import MODERN
 from mcpsniff.replay.causes import Causes, add
+from mcpsniff.replay.edited import as_the_client_saw
 from mcpsniff.replay.lacks import find_lacks
 from mcpsniff.replay.script import PIPE, Line, Piece, Scene, Script, Talk, Web, is_empty_batch
 from mcpsniff.transcript.session import Source
@@ -21,14 +22,14 @@ FRAME_LIMIT: Final = 256 * 1024 * 1024
 
 
 def read_script(source: Source, *, with_bytes: bool = False) -> Script:
-    """Read a capture whole and make its script.
+    """Read a capture whole and make its script: where something was changed on the way, as the client saw it.
 
     ``with_bytes`` also keeps the recorded bytes as each read returned them (`Script.pieces`), which needs about as much
     memory as the capture is long. Raises CaptureError when a part of the capture turned into something else.
     """
     script = Script(source.path, source.header)
     reader = _Reader(script)
-    for events in _events(source, script, with_bytes=with_bytes):
+    for events in as_the_client_saw(_events(source, script, with_bytes=with_bytes)):
         reader.feed(events)
     reader.finish()
     find_lacks(script, source, reader.notes)
