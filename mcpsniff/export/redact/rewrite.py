@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mcpsniff.capture.records import CHUNK, GAP, HEADER_FIELDS, MASK, OPEN, REDACT, REWRITE, Header, Record
+from mcpsniff.capture.records import CHUNK, GAP, HEADER_FIELDS, HOLD, MASK, OPEN, REDACT, REWRITE, Header, Record
 from mcpsniff.capture.writer import CaptureWriter, Entry, new_run_id
 from mcpsniff.errors import CaptureError
 from mcpsniff.export.redact.editor import Editor
@@ -76,7 +76,7 @@ class Rewriter:
         edits = None if channel is None else self._edits.get(channel)
         if edits is not None and kind == OPEN:
             body = _lengthened(body, edits.growth)
-        if edits is not None and kind in (REWRITE, MASK, REDACT):
+        if edits is not None and kind in (REWRITE, HOLD, MASK, REDACT):
             body = _moved(body, edits)
         if kind == REWRITE:
             body = {**body, "data": _data(body["data"])}

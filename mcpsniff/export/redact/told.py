@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from mcpsniff.capture.records import Header, Record
+from mcpsniff.capture.records import HOLD, REWRITE, Header, Record
 from mcpsniff.export.redact.connection import Connection, Unread
 from mcpsniff.export.redact.documents import BODY, HEADER, SAID, Account, Consume, Document
 from mcpsniff.export.redact.edits import ChannelEdits
@@ -47,6 +47,8 @@ class Told:
         """The body of a record that is no chunk, with what stands for its values."""
         self._record, self._number = index, 0
         body = self._value(record.kind, record.body)
+        if record.kind in (REWRITE, HOLD) and isinstance(why := record.body.get("why"), str):
+            body["why"] = self._text("why", why)  # what an addon gave for a reason, not a word of the format
         if isinstance(data := record.body.get("data"), bytes):
             body["data"] = self._sent(data)
         return body
