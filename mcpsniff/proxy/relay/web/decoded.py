@@ -30,6 +30,11 @@ class DecodedStream(EventStream):
         """See `EventStream`."""
         self._take(part.t, self._decoder.feed(part.data), part.span.stop, len(raw))
 
+    @property
+    def awaits_end_of_chunk(self) -> bool:
+        """Its chunks do not leave."""
+        return False
+
     def end(self, raw: bytes, start: int) -> None:
         """See `EventStream`."""
         self._take(0, self._decoder.finish(), start, 0)
@@ -86,7 +91,7 @@ class DecodedStream(EventStream):
         then: Callable[[], bytes] | None = None,
     ) -> None:
         self._forget(stop)
-        out = b"".join(self._chunks.put(data)) if data else b""
+        out = self._chunks.insert(data)
         out += b"" if then is None else then()
         self._output.rewrite(self._output.passed, 0, out, by, why, us=us)
         self._output.write(out, paced)

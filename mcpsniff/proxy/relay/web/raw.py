@@ -13,6 +13,10 @@ class Raw:
         """The place after it."""
         return self.start + len(self._data)
 
+    def begins_with(self, data: bytes) -> bool:
+        """True if these are the first bytes of it."""
+        return self._data.startswith(data)
+
     def add(self, data: bytes) -> None:
         """More has arrived."""
         self._data += data

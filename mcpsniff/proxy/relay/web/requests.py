@@ -90,7 +90,7 @@ class Requests:
             self._refuse(gate.refusal, gate.refused)
         if gate is not None and gate.is_over:
             carrier.is_blind = True
-        if carrier.is_blind:
+        if carrier.is_blind or (self._errand is not None and self._held is None):
             self._pass(self._raw.stop)
 
     def _take(self, part: Part) -> None:
@@ -128,6 +128,7 @@ class Requests:
 
     def _end(self, part: End) -> None:
         held, errand = self._held, self._errand
+        self._errand = None
         stop = part.spans[-1].stop if part.spans else self._place(held)
         if held is None or errand is None:
             self._pass(stop)
@@ -210,6 +211,9 @@ class Requests:
                 body = body[: max(0, action.keep)] if isinstance(action, Cut) else body
                 if body != held.text():
                     leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded)
+                elif pace := pace_of(out):
+                    slowly = us + round(len(body) / pace * 1_000_000)
+                    self._output.hold(held.body, case.length, slowly, out.by, out.why)
                 if out.message is not None and out.message.kind in (REQUEST, NOTIFICATION):
                     made_true(leaving.headers, case.was, out.message, self._hub.tools)
                     message = out.message

@@ -83,8 +83,12 @@ class Responses:
                 if carrier.is_blind:
                     break
             carrier.is_blind = carrier.is_blind or self.splitter.is_lost
-        if carrier.is_blind:
+        stream = self._stream
+        if carrier.is_blind or (self._errand is not None and stream is None and self._held is None):
             self._pass(self._raw.stop)
+        elif stream is not None and stream.awaits_end_of_chunk and self._raw.begins_with(b"\r\n"):
+            start = self._raw.start
+            stream.end_of_chunk(self._raw.take(start + 2), start)
 
     def _take(self, part: Part) -> None:
         if isinstance(part, Head):
@@ -258,6 +262,9 @@ class Responses:
             body = body[: max(0, action.keep)] if isinstance(action, Cut) else body
             if body != held.text():
                 leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded)
+            elif pace := pace_of(out):
+                slowly = us + round(len(body) / pace * 1_000_000)
+                self._output.hold(held.body, case.length, slowly, out.by, out.why)
         leaving.set(out.headers, out.by, out.why)
         return True
 

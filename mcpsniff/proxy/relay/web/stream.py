@@ -67,7 +67,8 @@ class EventStream:
         self._reader = JsonReader()
         self._runs: deque[_Run] = deque()
         self._held = 0
-        self._left = 0
+        self._left = -1
+        """Bytes to come of the chunk that has begun to arrive; -1: none has, or its end has left."""
         self._like = b"\n"
         self._is_torn = self._is_over = False
         self._waiting: list[Outgoing] = []
@@ -92,6 +93,21 @@ class EventStream:
             self._hub.editor.tell_once(f"an event of more than {LIMIT >> 20} MiB passed unedited")
             self._is_torn = True
             self._pass(part.span.stop)
+
+    @property
+    def awaits_end_of_chunk(self) -> bool:
+        """True if all of a chunk has left but for the line end after it, which must not be waited for any longer."""
+        return self._is_chunked and self._left == 0 and not self._runs
+
+    def end_of_chunk(self, raw: bytes, start: int) -> None:
+        """That line end is ``raw``, at ``start`` of the channel."""
+        with self._output.lock:
+            self._left = -1
+            out = self._chunks.close()
+            if out != raw:
+                self._output.rewrite(start, len(raw), out, OURS, FRAMING)
+            self._output.passed = start + len(raw)
+            self._output.write(out)
 
     def end(self, raw: bytes, start: int) -> None:
         """The body is over; ``raw`` is the framing that ends it, which is at ``start`` of the channel."""
@@ -297,14 +313,15 @@ class EventStream:
             after = len(run.data) - run.at - size
             left = run.left + after
             self._shorten(run, size, after)
-        out = b"".join(self._chunks.put(data)) + (self._chunks.pad(left) if then is None else then())
+        out = b"".join(self._chunks.put(data))
+        out += then() if then is not None else self._chunks.pad(left) + (self._chunks.close() if left else b"")
         self._output.rewrite(start, max(stop - start, 0), out, by, why, us=us)
         self._output.passed = max(start, stop)
         self._output.write(out, paced)
 
     def _insert(self, data: bytes, by: str, why: str, paced: float = 0.0) -> None:
         """Let ``data`` leave besides what arrives, here."""
-        out = b"".join(self._chunks.put(data)) if data else b""
+        out = self._chunks.insert(data)
         self._output.rewrite(self._output.passed, 0, out, by, why)
         self._output.write(out, paced)
 
