@@ -7,6 +7,7 @@ from mcpsniff.cli.attach_edit import Draft, Run
 from mcpsniff.cli.attach_lines import beginning, words
 from mcpsniff.cli.attach_link import Held, Link, RefusedError
 from mcpsniff.cli.attach_orders import Typed, answer_of, skeleton
+from mcpsniff.cli.attach_text import least_change
 from mcpsniff.errors import UsageError
 from mcpsniff.replay.resend.edit import decoded, fault, laid_out, on_one_line
 from mcpsniff.transcript.layout import wrapped
@@ -97,10 +98,10 @@ class Desk:
         if wrong or (wrong := fault(text)):
             again = f"; e {held.number} edits it again, send {held.number} lets it go on as it is"
             raise UsageError(f"what was edited is not JSON: {wrong}{again if self._has_prompt else ''}")
-        raw = on_one_line(text)
-        if raw == on_one_line(laid_out(self._link.text(held.number))):
+        was = self._link.text(held.number)
+        if on_one_line(text) == on_one_line(laid_out(was)):
             raise RefusedError(f"nothing was changed: {held.number} is still held")
-        self._order(held, "change", text=raw.decode(errors="surrogatepass"))
+        self._order(held, "change", text=least_change(was, text).decode(errors="surrogatepass"))
 
     def _send(self, held: Held, _text: str) -> None:
         draft = self._drafts.get(("edit", held.number))

@@ -88,6 +88,8 @@ class Keys:
                 with suppress(OSError):
                     os.killpg(child.pid, signal.SIGTERM)
                 end(child)
+                with suppress(OSError):
+                    os.killpg(child.pid, signal.SIGKILL)
                 raise
 
     def _followed(self, child: subprocess.Popen[bytes]) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +10,12 @@ from threading import Thread
 
 import pytest
 
-from mcpsniff.cli.attach_link import EndedError, RefusedError, attached
+from mcpsniff.cli import attach_link
+from mcpsniff.cli.attach_link import EndedError, Link, RefusedError, attached
 from mcpsniff.cli.attach_orders import answer_of
 from mcpsniff.errors import UsageError
 from mcpsniff.hooks.editor import BACK, CHANGED
-from mcpsniff.proxy.breaks import places
+from mcpsniff.proxy.breaks import peer, places, service
 from tests.breaks.desks import CALL, NOTE, Session, call
 from tests.cli.running import Ran, run
 from tests.proxy.wrapped import wait_for
@@ -104,7 +106,7 @@ def test_edit(session: Make, tmp_path: Path) -> None:
     edit = message.ended()
     assert edit is not None
     (out,) = edit.leaving
-    assert (out.what, out.data) == (CHANGED, CALL.replace(b"1.0", b"2.50").replace(b": ", b":").replace(b", ", b","))
+    assert (out.what, out.data) == (CHANGED, CALL.replace(b"1.0", b"2.50"))
 
 
 @pytest.mark.parametrize(
@@ -154,6 +156,26 @@ def test_only_the_user_can_attach(session: Make, folder: Path) -> None:
     assert len(os.fsencode(one.path)) < 100
     one.end()
     assert list(folder.iterdir()) == []
+
+
+def test_who_is_at_the_other_end_is_asked_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert peer.is_ourselves(ours)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "geteuid", lambda: 4711)
+            assert not peer.is_ourselves(ours)
+
+
+def test_nobody_else_is_let_in(session: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = session("method:tools/call")
+    with monkeypatch.context() as patched:
+        patched.setattr(service, "is_ourselves", lambda _connection: False)
+        with pytest.raises(EndedError, match="the session has ended"):
+            Link(one.path)
+    monkeypatch.setattr(attach_link, "is_ourselves", lambda _connection: False)
+    with pytest.raises(EndedError, match="another user's"):
+        Link(one.path)
 
 
 def test_which_session_is_meant(session: Make, folder: Path) -> None:

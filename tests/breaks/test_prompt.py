@@ -140,7 +140,7 @@ def test_edit_again_after_a_mistake_and_send_it_as_it_is(seen: Seen) -> None:
     assert "2 changed" in seen.type("send 2\n")
     edits = [message.ended() for message in messages]
     sent = [[(out.what, out.data) for out in edit.leaving] for edit in edits if edit is not None]
-    assert sent == [[(CHANGED, b'{"id":1.0}')], [(CHANGED, b"half a line {")]]
+    assert sent == [[(CHANGED, b'{"id": 1.0}')], [(CHANGED, b"half a line {")]]
 
 
 def test_what_was_edited_is_not_lost_when_the_message_goes(

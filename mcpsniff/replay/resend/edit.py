@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
+TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
 _INDENT: Final = "  "
 
 
@@ -14,7 +14,7 @@ def laid_out(raw: bytes) -> str:
     text = raw.decode(errors="backslashreplace").removeprefix("\ufeff")
     if fault(text):
         return text
-    return "".join(_laid_out(_TOKEN.findall(text))) + "\n"
+    return "".join(_laid_out(TOKEN.findall(text))) + "\n"
 
 
 def _laid_out(tokens: list[str]) -> Iterator[str]:
@@ -36,7 +36,7 @@ def _laid_out(tokens: list[str]) -> Iterator[str]:
 
 def on_one_line(text: str) -> bytes:
     """JSON without white space between its tokens, which stay as they are spelt."""
-    return "".join(_TOKEN.findall(text.removeprefix("\ufeff"))).encode(errors="surrogatepass")
+    return "".join(TOKEN.findall(text.removeprefix("\ufeff"))).encode(errors="surrogatepass")
 
 
 def decoded(data: bytes) -> tuple[str, str]:
