@@ -108,7 +108,8 @@ def _elements(old: list[Any], new: Sequence[Any], depth: int, arrays: int) -> El
     if arrays < ARRAY_DEPTH and (len(old), len(new)) != (1, 1):
         left = set(range(len(old)))
         same = _paired(_key, old, new, left, range(len(new)))
-        was = _paired(_label, old, new, left, [at for at in range(len(new)) if at not in same])
+        was = _paired(_rest, old, new, left, [at for at in range(len(new)) if at not in same])
+        was |= _paired(_label, old, new, left, [at for at in range(len(new)) if at not in same and at not in was])
         was |= zip([at for at in range(len(new)) if at not in same and at not in was], sorted(left), strict=False)
     sequence: list[tuple[int | None, Plan | None]] = []
     for at, value in enumerate(new):
@@ -147,6 +148,12 @@ def _key(value: Any) -> Hashable:
         return json.dumps(value, default=repr)
     # orjson writes NaN as null.
     return json.dumps(value, default=repr) if b"null" in key else key
+
+
+def _rest(value: Any) -> Hashable:
+    """What several objects have in common of which only the label has changed."""
+    rest = {name: inner for name, inner in value.items() if name not in LABELS} if isinstance(value, dict) else None
+    return _key(rest) if rest else None
 
 
 def _label(value: Any) -> Hashable:

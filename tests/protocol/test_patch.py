@@ -89,6 +89,16 @@ CASES = {
         lambda v: (v["tools"].pop(0), v["tools"][1].update(name="c", d="x")),
         '{"tools":[{"name":"b","d":2.0 },\n {"name":"c" ,"d":"x"}]}',
     ),
+    "one of several tools gets another name, another goes": (
+        '{"tools":[{"name":"a","d":1.0}, {"name":"b", "d":2.0 }]}',
+        lambda v: (v["tools"].pop(0), v["tools"][0].update(name="c")),
+        '{"tools":[{"name":"c", "d":2.0 }]}',
+    ),
+    "two tools change their names": (
+        '[{"name":"a","d":1.0}, {"name":"b", "d":2.0 }]',
+        lambda v: (v[0].update(name="b"), v[1].update(name="a")),
+        '[{"name":"b","d":1.0}, {"name":"a", "d":2.0 }]',
+    ),
     "of a doubled name the last one counts": ('{"a":1,"a":2}', put("a", value=3), '{"a":1,"a":3}'),
     "and those that say the same": ('{"a":2,"b":0,"a":2}', put("a", value=3), '{"a":3,"b":0,"a":3}'),
     "it goes wherever it stands": ('{"a":1,"b":0,"a":2}', cut("a"), '{"b":0}'),
