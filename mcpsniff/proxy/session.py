@@ -74,6 +74,8 @@ class Session:
         self._stdout_ended_at: float | None = None
         self._last_words: LastWords | None = None
         self._given_up = False
+        self._give_up_at = float("inf")
+        """When an edit hook that does not let a message go is not waited for any longer."""
 
     def start(self, command: "Sequence[str]", *, child_ignored: bool) -> None:
         """Start the server, see `Child`, and let the streams flow."""
@@ -153,6 +155,7 @@ class Session:
                 self._order.signalled(now)
                 if self._editing is not None:
                     self._editing.let_go()
+                    self._give_up_at = min(self._give_up_at, now + self._order.longest())
         elif number in _ASKS_FOR_THE_END:
             self._given_up = True  # only a client that does not read kept us
 
@@ -239,13 +242,15 @@ class Session:
         if self._terminal is not None:
             at = min(at, self._terminal.look_at)
         if self._last_words is not None:
-            at = min(at, self._last_words.look_at)
+            at = min(at, self._last_words.look_at, self._give_up_at)
         elif self._stdout_ended_at is not None and not self._closed[STDOUT]:
             at = min(at, self._stdout_ended_at + TOGETHER)
         return None if at == float("inf") else max(0.0, at - now)
 
     def _is_over(self, now: float) -> bool:
-        return self._last_words is not None and (self._given_up or self._last_words.delivered(now))
+        if self._last_words is None:
+            return False
+        return self._given_up or now >= self._give_up_at or self._last_words.delivered(now)
 
     def _finish(self) -> int:
         """Leave nothing behind: no process, no unwritten record, no open end."""
@@ -264,6 +269,8 @@ class Session:
         self._close(STDERR, how="eof")
         self._recorder.mark("close", STDOUT, self._end())
         self._close(STDIN, how="aborted", error=SERVER_ENDED)
+        if self._editing is not None:
+            self._editing.end()
         self._recording.finish()
         if self._editing is not None:
             self._editing.finish(self._is_hurried)

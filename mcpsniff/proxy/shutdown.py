@@ -37,6 +37,10 @@ class ShutdownOrder:
         self._term_at = at
         self._kill_at = at + KILL_AFTER
 
+    def longest(self) -> float:
+        """Return the seconds after which no server is left that was asked to end."""
+        return self._grace + KILL_AFTER
+
     def next_at(self) -> float:
         """Return when the next signal is due (infinity: never)."""
         return min(self._term_at, self._kill_at)

@@ -45,7 +45,11 @@ def wrap(command: "Sequence[str]", options: "Mapping[str, Any]") -> int:
     """
     _occupy_standard_streams()
     foreign = inheritable_descriptors()
-    interception = _interception(options)
+    try:
+        interception = _interception(options)
+    except OSError as error:
+        say(f"{error.strerror}: the server is not started, since nobody could edit its messages")
+        return CANNOT
     recording = Recording("stdio", command, options)
     for channel, body in enumerate(OPENINGS):
         recording.recorder.mark("open", channel, body)

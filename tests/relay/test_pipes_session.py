@@ -156,6 +156,36 @@ def test_a_held_message_keeps_nobody_alive(tmp_path: Path, way: str) -> None:
     assert capture.bodies("close", 1)[-1]["how"] in {"exit", "killed"}
 
 
+def test_a_hook_that_never_returns_is_not_waited_for_when_the_client_wants_the_end(tmp_path: Path) -> None:
+    body = """
+def mcp_edit(message):
+    while message.kind == "response":
+        time.sleep(1)
+    return message
+"""
+    with Wrapped(tmp_path, ECHO, "--grace", "0.2", *addon(tmp_path, body)) as wrapped:
+        wrapped.send(call(1, "x"))
+        wrapped.recorded(lambda capture: capture.data(1))
+        wrapped.signal(signal.SIGTERM)
+        assert wrapped.wait() == 128 + signal.SIGTERM
+
+
+OBSERVES = """
+def mcp_request(message):
+    print("heard", message.method)
+"""
+
+
+def test_an_addon_that_only_observes_holds_nothing(tmp_path: Path) -> None:
+    with Wrapped(tmp_path, ["cat"], *addon(tmp_path, OBSERVES)) as wrapped:
+        wrapped.send(b"part of ")
+        assert wrapped.stdout.read(8) == b"part of "  # no line is waited for
+        wrapped.send(b"a line\n", call(1, "x"))
+        assert wrapped.read_line() + wrapped.read_line() == b"a line\n" + call(1, "x")
+        assert wrapped.end() == 0
+    assert b"heard tools/call" in wrapped.stderr
+
+
 def test_what_a_slow_hook_holds_is_told_and_the_other_direction_goes_on(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     body = f"""

@@ -49,7 +49,10 @@ class Editing:
 
     def begin(self) -> None:
         """The first message may come any moment."""
-        self._interception.begin(self._recorder)
+        try:
+            self._interception.begin(self._recorder)
+        except Exception as error:  # noqa: BLE001 - the server has been started
+            say(f"internal error: {error!r}")
 
     def recording(self, path: str | None, label: str) -> None:
         """The capture is there, or there is none: then nobody can follow it."""
@@ -67,8 +70,12 @@ class Editing:
             pump.release()
         self._interception.let_go()
 
-    def finish(self, wait: Callable[[float], bool]) -> None:
-        """Everything has passed and is recorded; ``wait`` as in `Observer.finish`."""
+    def end(self) -> None:
+        """Everything has passed, and remarks still find their way into the capture."""
+        self._interception.let_go()
         self._interception.finish(say)
+
+    def finish(self, wait: Callable[[float], bool]) -> None:
+        """Everything is recorded; ``wait`` as in `Observer.finish`."""
         if self._observer is not None:
             self._observer.finish(wait)
