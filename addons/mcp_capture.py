@@ -1,7 +1,8 @@
 """Writes captures of the MCP that passes through mitmdump, mitmproxy or mitmweb.
 
-    mitmdump -s mcp_capture.py [--set mcp_dir=DIR] [--set mcp_label=NAME] [--set mcp_all=true] ...
+    mitmdump -s mcp_capture.py [-s ADDON.py] [--set mcp_dir=DIR] [--set mcp_label=NAME] [--set mcp_all=true] ...
 
+Hooks of mcpsniff in other addons (mcp_message, mcp_edit, ...) are called, too; name this one before them.
 Needs mcpsniff in the Python that runs mitmproxy (pip install mcpsniff; pipx inject mitmproxy mcpsniff; uv tool install
 mitmproxy --with mcpsniff). Event streams are passed on as they come; --set store_streamed_bodies=true keeps them for
 mitmproxy's own pages, -w and hardump, too.
@@ -19,8 +20,13 @@ from mitmproxy.log import ALERT
 lacks = ""
 try:
     from mcpsniff.capture.labels import shown
+    from mcpsniff.hooks.context import ctx as hooked
+    from mcpsniff.hooks.events import OBSERVING
+    from mcpsniff.proxy.mitm.edit_guest import GuestEditor
     from mcpsniff.proxy.mitm.guest import Guest
     from mcpsniff.proxy.mitm.hosts import Hosts
+    from mcpsniff.proxy.mitm.observing import Observing
+    from mcpsniff.proxy.mitm.scripts import Scripts
     from mcpsniff.proxy.mitm.select import Select
     from mcpsniff.proxy.mitm.tap import Tap
     from mcpsniff.proxy.recording import Recording, transcript_path
@@ -39,6 +45,8 @@ OPTIONS = (
 WITHOUT_BODIES = "event streams pass as they come, so %s lacks their bodies; store_streamed_bodies=true keeps them"
 LOADED = "%d exchange%s loaded, and did not pass: mcpsniff import %s makes a capture of the MCP in such a file"
 NOTHING = "no capture is left"
+LAST_WORDS = 2.0
+"""Seconds that observing hooks get for what came last."""
 logger = logging.getLogger("mcpsniff")
 
 
@@ -51,10 +59,12 @@ class McpCapture:
         self._recording = Recording("forward", (), self._options)
         self._tap: Tap | None = None
         self._guest: Guest | None = None
+        self._observing: Observing | None = None
         self._is_running = self._has_told_of_bodies = False
 
     def load(self, loader: Loader) -> None:
         """Declare the options."""
+        hooked.options, hooked.say = ctx.options, tell
         for name, kind, default, text in OPTIONS:
             loader.add_option(name, kind, default, text)
 
@@ -63,7 +73,8 @@ class McpCapture:
         if self._tap is None:
             select = Select(Hosts(()), everything=ctx.options.mcp_all)
             self._tap = Tap(self._recording.recorder, select)
-            self._guest = Guest(self._tap, select)
+            hooked.remark = self._tap.remark
+            self._guest = Guest(self._tap, select, GuestEditor(self._tap, _scripts(), tell))
             self.addons.append(self._guest)
             ctx.master.addons.add(self._guest.last)
         if self._is_running:
@@ -77,6 +88,11 @@ class McpCapture:
         options = {name.removeprefix("mcp_"): getattr(ctx.options, name) for name, *_ in OPTIONS}
         self._options |= {**options, "no_transcript": not options["transcript"]}
         self._recording.start()
+        self._observe()
+
+    def client_connected(self, _client: object) -> None:
+        """Let addons observe that came later."""
+        self._observe()
 
     def done(self) -> None:
         """Store what is left, and say where; a capture that nothing is in is removed."""
@@ -89,6 +105,8 @@ class McpCapture:
         if not self._tap.kept:
             self._options["no_transcript"] = True
         self._recording.finish()
+        if self._observing is not None:
+            self._observing.finish(LAST_WORDS)
         if self._guest.loaded:
             source = ctx.options.rfile or "FILE"
             tell(LOADED % (self._guest.loaded, "s were" if self._guest.loaded > 1 else " was", source), at_the_end=True)
@@ -102,6 +120,12 @@ class McpCapture:
         elif not ctx.options.mcp_output and _remove_if_empty(path):
             tell(NOTHING if self._guest.loaded else f"no MCP came through, and {NOTHING}", at_the_end=True)
 
+    def _observe(self) -> None:
+        """Follow the capture if there is an addon that wants to hear of it."""
+        path = self._recording.path
+        if self._is_running and self._observing is None and path is not None and _scripts().having(OBSERVING):
+            self._observing = Observing(path, _scripts(), tell)
+
     def _tell_of_bodies(self) -> None:
         """Say once what mitmproxy does not keep of what streams, where somebody may count on it."""
         takers = {"-w": ctx.options.save_stream_file, "hardump": ctx.options.hardump}
@@ -110,6 +134,10 @@ class McpCapture:
         if into and not ctx.options.store_streamed_bodies and not self._has_told_of_bodies:
             self._has_told_of_bodies = True
             tell(WITHOUT_BODIES % into)
+
+
+def _scripts() -> "Scripts":
+    return Scripts(lambda: ctx.master.addons.chain, tell)
 
 
 def tell(text: str, *, at_the_end: bool = False) -> None:

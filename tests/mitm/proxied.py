@@ -24,7 +24,9 @@ JSON = "Content-Type: application/json"
 class Proxy:
     """A forward proxy in this process. Once it has ended, what it saw and what it recorded."""
 
-    def __init__(self, folder: Path, ca: Path | None, only: Sequence[str], *, everything: bool = False) -> None:
+    def __init__(
+        self, folder: Path, ca: Path | None, only: Sequence[str], *, everything: bool = False, addon: Path | None = None
+    ) -> None:
         self.told: list[str] = []
         self.file = folder / "forward.mcpcap"
         self.authority = ca
@@ -33,7 +35,7 @@ class Proxy:
         options = {"output": str(self.file), "dir": None, "label": None, "keep_secrets": False, "no_transcript": True}
         more = {"quiet": True, "upstream_ca": None if ca is None else str(ca), "insecure": False}
         self.session = ForwardSession(
-            {**options, **more},
+            {**options, **more, "addon": [] if addon is None else [str(addon)], "set": []},
             listen=("127.0.0.1", 0),
             only=only,
             everything=everything,

@@ -163,7 +163,7 @@ def test_dialling_after_the_end_fails_in_words() -> None:
     engine, legs = edit_engine({"upstream_ca": None, "insecure": False}, lambda _text: None)
     dialler = LegDialler(legs, parse_upstream("https://localhost:1"), is_loopback=True)
     end, address = dialler.dial()
-    assert address is None
+    assert address == ("localhost", 1)
     end.close()
     engine.stop()
     with pytest.raises(UnreachableError):

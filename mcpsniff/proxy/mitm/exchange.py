@@ -23,13 +23,23 @@ class Numbers(Protocol):
 
 
 class Records:
-    """The records of one exchange on connection ``conn``: written down, held while ``holds``, or dropped."""
+    """The records of one exchange on connection ``conn``: written down, held while ``holds``, or dropped.
 
-    __slots__ = ("_channels", "_conn", "_held", "_numbers", "_recorder", "closed", "holds", "is_dropped", "size")
+    With ``defers`` they are held, too, until something of the response is there, or `leave` is called.
+    """
 
-    def __init__(self, recorder: Recorder, numbers: Numbers, conn: int, *, holds: bool) -> None:
+    __slots__ = (
+        "_channels", "_conn", "_held", "_numbers", "_recorder", "closed", "defers", "holds", "is_dropped",
+        "is_elsewhere", "size",
+    )  # fmt: skip
+
+    def __init__(self, recorder: Recorder, numbers: Numbers, conn: int, *, holds: bool, defers: bool = False) -> None:
         self.holds = holds
-        """True while nothing is written down yet."""
+        """True while it is not known whether anything is to be written down."""
+        self.defers = defers
+        """True while somebody else may write it down."""
+        self.is_elsewhere = False
+        """True once somebody else writes this down."""
         self.is_dropped = False
         """True once nothing of this is ever written down."""
         self.size = 0
@@ -47,15 +57,17 @@ class Records:
 
     def open(self, body: int, meta: dict[str, Any]) -> None:
         """A head is there."""
-        if self.holds:
+        if body == RESPONSE:
+            self._stay()
+        if self.holds or self.defers or self.is_elsewhere:
             self._channels[body] = -1
         self.put("open", body, meta)
 
     def put(self, kind: str, body: int, what: Any) -> None:
         """Write a record down that is no chunk, or hold it."""
-        if self.is_dropped:
+        if self.is_dropped or self.is_elsewhere:
             return
-        if self.holds:
+        if self.holds or self.defers:
             self._held.append((self._recorder.clock(), kind, body, what))
             self.size += _room(what)
             return
@@ -64,9 +76,9 @@ class Records:
     def note(self, body: int, data: bytes) -> None:
         """Note a piece of a body that has arrived."""
         recorder = self._recorder
-        if self.is_dropped:
+        if self.is_dropped or self.is_elsewhere:
             return
-        if self.holds:
+        if self.holds or self.defers:
             self._held.append((recorder.clock(), CHUNK, body, data))
             self.size += len(data)
             return
@@ -86,8 +98,10 @@ class Records:
 
     def keep(self) -> None:
         """Write down what was held, as if it had been written at its time, and all that follows."""
-        held, self._held = self._held, []
         self.holds = False
+        if self.defers:
+            return
+        held, self._held = self._held, []
         for t, kind, body, what in held:
             self._write(t, kind, body, what)
 
@@ -95,6 +109,18 @@ class Records:
         """Forget all of it."""
         self.is_dropped, self.holds = True, False
         self._held = []
+
+    def leave(self) -> None:
+        """Somebody else writes this down."""
+        self.defers, self.is_elsewhere = False, True
+        self._held = []
+
+    def _stay(self) -> None:
+        """Nobody else writes this down."""
+        if self.defers:
+            self.defers = False
+            if not (self.holds or self.is_dropped):
+                self.keep()
 
     def _write(self, t: int | None, kind: str, body: int, what: Any) -> None:
         recorder = self._recorder

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow
@@ -12,6 +12,7 @@ from mcpsniff.capture.content import NOTHING
 from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.address import Upstream, is_loopback_address
 from mcpsniff.proxy.address import authority as spelled
+from mcpsniff.proxy.interception import prepare
 from mcpsniff.proxy.listener import UNSPECIFIED
 from mcpsniff.proxy.mitm.distrust import Distrust
 from mcpsniff.proxy.mitm.engine import REST, Engine
@@ -23,6 +24,12 @@ from mcpsniff.proxy.mitm.trust import Authority, authority
 from mcpsniff.proxy.mitm.unsecured import Unsecured
 from mcpsniff.proxy.mitm.upstream import check_authorities
 from mcpsniff.proxy.recording import Recording
+from mcpsniff.proxy.say import say
+
+if TYPE_CHECKING:
+    from mcpsniff.hooks.editor import Editor
+    from mcpsniff.proxy.mitm.detour import Detours
+    from mcpsniff.proxy.observer import Observer
 
 DRAIN: Final = 1.0
 """Seconds that connections have to come to a rest when we are told to end."""
@@ -81,6 +88,9 @@ class ForwardSession:
         label: str,
         tell: Callable[[str], object] | None = None,
     ) -> None:
+        self._observer: Observer | None = None
+        self._own_stdout = tell is not None and not options["quiet"]
+        self.interception = prepare(options, "forward", say if tell is None else tell)
         hosts = Hosts(only)
         authorities = options.get("upstream_ca")
         self.recording = Recording("forward", (), {**options, "label": label})
@@ -95,6 +105,8 @@ class ForwardSession:
             self._tap, hosts, handshakes, left_out=left_out, trouble=watch.say, rejection=watch.say_rejection
         )
         self._tap.desk = desk
+        editor = None if self.interception is None else self.interception.editor
+        self._detours = self._tap.detours = None if editor is None else _detours(editor, self._tap, self._select)
         self._distrust = Distrust(self._refused, self._left)
         self._suspects: dict[str, str] = {}
         """What is left of the doubts about clients, at the end."""
@@ -111,6 +123,8 @@ class ForwardSession:
             authorities=None if authorities is None else check_authorities(authorities),
         )
         handshakes.tls = self._engine.tls
+        if self._detours is not None:
+            self._detours.set_out(self._engine, handshakes)
 
     @property
     def ca_path(self) -> str:
@@ -141,6 +155,9 @@ class ForwardSession:
         host, port = self._engine.addresses[0]
         url = f"http://{spelled(UNSPECIFIED.get(host, host), port)}"
         self.recording.start(listen=url)
+        if self.interception is not None:
+            self.interception.begin(self.recording.recorder)
+            self._observer = self.interception.observe([self.recording.path], stdout_to_stderr=not self._own_stdout)
         return url
 
     def finish(self, wait: Callable[[float], object] = time.sleep) -> Seen:
@@ -159,6 +176,8 @@ class ForwardSession:
             if wait(0.02):
                 break
         self._engine.call(self._conclude)
+        if self._detours is not None:
+            self._detours.stop()
         self._engine.call(self._tap.stop)
         self._engine.stop()
         if not self._tap.kept:
@@ -167,7 +186,11 @@ class ForwardSession:
             through = "not every server was reached" if self._watch.troubles else through
             text = f"{NOTHING}: {through}; what was said past it is unknown"
             self._tap.remark(text)
+        if self.interception is not None:
+            self.interception.finish(say if self._tell is None else self._tell)
         self.recording.finish()
+        if self._observer is not None:
+            self._observer.finish(lambda seconds: bool(wait(seconds)))
         return self._sum_up()
 
     def _conclude(self) -> None:
@@ -221,6 +244,13 @@ class ForwardSession:
             self._tap.remark(text)
         if self._tell is not None:
             self._tell(text)
+
+
+def _detours(editor: "Editor", tap: ForwardTap, select: Select) -> "Detours":
+    """Return what leads messages past the hooks of ``editor``."""
+    from mcpsniff.proxy.mitm.detour import Detours
+
+    return Detours(editor, tap, select)
 
 
 class _Watch:

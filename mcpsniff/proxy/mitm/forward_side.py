@@ -5,7 +5,7 @@ mitmproxy would send a page of its own as if the server had. See `client_side` f
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mitmproxy.addons.next_layer import NextLayer
 from mitmproxy.connection import Client
@@ -34,6 +34,9 @@ from mcpsniff.proxy.mitm.tap import Tap
 from mcpsniff.proxy.mitm.words import not_connected, sent_alert
 from mcpsniff.proxy.recorder import Recorder
 
+if TYPE_CHECKING:
+    from mcpsniff.proxy.mitm.detour import Detours
+
 BAD_REQUEST: Final = 400
 NO_SERVER: Final = Answer(
     403,
@@ -54,6 +57,8 @@ class ForwardTap(Tap):
     """A tap that asks ``desk`` before it takes a failed exchange for a hang-up, and counts what we answer ourselves."""
 
     desk: "ForwardDesk"
+    detours: "Detours | None" = None
+    """In edit mode: what goes through the relay, which records it."""
 
     def __init__(self, recorder: Recorder, judge: Select) -> None:
         super().__init__(recorder, judge)
@@ -70,6 +75,10 @@ class ForwardTap(Tap):
 
     def over(self, flow: HTTPFlow, refused: str, *, is_recorded: bool) -> None:
         """See `Tap`."""
+        answer = None if self.detours is None else self.detours.answer(flow)
+        if answer is not None:
+            refused = ANSWERED
+            self.desk.note(flow, answer.answer, is_told=answer.is_told)
         request = flow.request
         origin = server_of(request.scheme, authority(request.host, request.port, 0))
         if not refused:
@@ -83,6 +92,14 @@ class ForwardTap(Tap):
         elif is_recorded:
             remember(self.unreached if refused else self.reached, origin)
             self.desk.tell_why(flow)
+
+    def next_connection(self) -> int:
+        """See `Tap`; the relay numbers its connections, too."""
+        return super().next_connection() if self.detours is None else next(self.detours.numbers)
+
+    def next_channel(self) -> int:
+        """See `Tap`; the relay has two channels for each number."""
+        return super().next_channel() if self.detours is None else 2 * next(self.detours.numbers)
 
     def error(self, flow: HTTPFlow) -> None:
         """See `Tap`."""
@@ -170,6 +187,8 @@ class ForwardDesk(Answers):
     def client_disconnected(self, client: Client) -> None:
         """A client's connection is over."""
         self.forget(client)
+        if self._tap.detours is not None:
+            self._tap.detours.forget(client.id)
 
     # -- for the tap -------------------------------------------------------------------------------------------------
 
@@ -184,12 +203,17 @@ class ForwardDesk(Answers):
         answer = explain(flow, upstream_of(flow.request), self._handshakes)
         if answer is None:
             return False
-        if answer.status == BAD_REQUEST:
-            self._tell_rejection(answer, is_known=True)
-        elif not sent_alert(flow) and self._handshakes.failure(flow) is None:  # of which others tell
-            flow.metadata[_WHY] = answer.error
+        # Of alerts and failures of TLS others tell.
+        self.note(flow, answer, is_told=sent_alert(flow) or self._handshakes.failure(flow) is not None)
         self.answer(self._tap, flow, answer, ANSWERED)
         return True
+
+    def note(self, flow: HTTPFlow, answer: Answer, *, is_told: bool) -> None:
+        """Remember why a request was answered by us."""
+        if answer.status == BAD_REQUEST:
+            self._tell_rejection(answer, is_known=True)
+        elif not is_told:
+            flow.metadata[_WHY] = answer.error
 
     def tell_why(self, flow: HTTPFlow) -> None:
         """Tell why the server of a recorded request was not reached, if it was not."""
@@ -231,7 +255,12 @@ class ForwardDesk(Answers):
     def _ours(self, context: Context, theirs: HttpLayer) -> "ForwardHttp":
         """Put our layer in the place of mitmproxy's, which has not begun."""
         context.layers.remove(theirs)
-        return ForwardHttp(context, theirs.mode, _Front(self) if theirs.mode is HTTPMode.regular else self)
+        desk = _Front(self) if theirs.mode is HTTPMode.regular else self
+        if self._tap.detours is None:
+            return ForwardHttp(context, theirs.mode, desk)
+        from mcpsniff.proxy.mitm.detour_side import DetouredHttp
+
+        return DetouredHttp(context, theirs.mode, desk, self._tap.detours)
 
     def _may_look(self, next_layer: layer.NextLayer) -> bool:
         """False if neither the address nor anything else that may come can be one that we may look into."""

@@ -58,9 +58,9 @@ class ServerSide(_http1.Http1Client):
             while self.buf._data.startswith(_BEGINS) and (interim := _INTERIM.match(self.buf._data)):
                 head = bytes(self.buf.maybe_extract_at_most(interim.end()) or b"")
                 self._interim = [*self._interim, int(head[9:12])]
-                if self.request.http_version == "HTTP/1.1":
+                if self._passes_interim:
                     yield commands.SendData(self.context.client, head)
-        passed = self.request is not None and self.request.http_version == "HTTP/1.1"
+        passed = self._passes_interim
         for command in super().read_headers(event):
             if isinstance(command, ReceiveHttp) and isinstance(command.event, ResponseHeaders):
                 add_interim(command.event.response, self._interim, passed=passed)
@@ -75,6 +75,11 @@ class ServerSide(_http1.Http1Client):
         """Tell the server something."""
         if not isinstance(event, RequestTrailers):
             yield from super().send(event)
+
+    @property
+    def _passes_interim(self) -> bool:
+        is_http1 = self.request is not None and self.request.http_version == "HTTP/1.1"
+        return is_http1 and self.context.client.alpn != b"h2"
 
     _interim: Sequence[int] = ()
 

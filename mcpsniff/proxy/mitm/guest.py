@@ -4,16 +4,20 @@ So only event streams are made to stream, since nothing may wait for their end, 
 is noted when it is whole, which is before mitmproxy sends it on.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow, Message
 
 from mcpsniff.protocol.http import EVENT_STREAM, media_type
 from mcpsniff.proxy.mitm.select import Select
-from mcpsniff.proxy.mitm.tap import Tap
+from mcpsniff.proxy.mitm.tap import Tap, Verdict
+from mcpsniff.proxy.say import say
+
+if TYPE_CHECKING:
+    from mcpsniff.proxy.mitm.edit_guest import GuestEditor
 
 type Streamer = Callable[[bytes], Iterable[bytes] | bytes]
 
@@ -24,12 +28,13 @@ class Guest:
     Its ``last`` is to be an addon behind all others, which may replace the callbacks that stood there before.
     """
 
-    def __init__(self, tap: Tap, select: Select) -> None:
+    def __init__(self, tap: Tap, select: Select, editor: "GuestEditor | None" = None) -> None:
         self.last = Last(self)
         self.loaded = self.missed = 0
         """How many exchanges were loaded from a file, and how many bodies passed that were never given to this."""
         self._tap = tap
         self._select = select
+        self._editor = editor
         self._whole: dict[tuple[str, bool], Streamer] = {}
         """What is to be given each body that does not stream, by the flow's id and whether it is the request's."""
         self._given: dict[tuple[str, bool], Given] = {}
@@ -45,13 +50,27 @@ class Guest:
         else:
             self.loaded += 1
 
-    def request(self, flow: HTTPFlow) -> None:
-        """See mitmproxy."""
+    def request(self, flow: HTTPFlow) -> Coroutine[Any, Any, None] | None:
+        """See mitmproxy, which waits for edit hooks."""
         self._note(flow, flow.request)
+        if self._editor is not None and flow.live and self._editor.is_on and self._tap.judge(flow) is Verdict.KEEP:
+            return self._edited(self._editor.request(flow), lambda: self._tap.request(flow))
         self._tap.request(flow)
+        return None
 
-    def responseheaders(self, flow: HTTPFlow) -> None:
-        """See mitmproxy."""
+    def responseheaders(self, flow: HTTPFlow) -> Coroutine[Any, Any, None] | None:
+        """See mitmproxy, which waits for edit hooks."""
+        self._answering(flow)
+        given = self._given.get((flow.id, False))
+        is_edited = self._editor is not None and self._editor.is_on and self._tap.verdict(flow) is not Verdict.DROP
+        if self._editor is None or given is None or flow.response is None or not is_edited:
+            return None
+        if not _is_stream(flow, flow.response):
+            return None
+        return self._edited(self._let_edit(self._editor, flow, given), lambda: None)
+
+    def _answering(self, flow: HTTPFlow) -> None:
+        """The head of a response is there."""
         if flow.response is None or not flow.live:
             return
         self._answered.add(flow.id)
@@ -61,14 +80,36 @@ class Guest:
             self._select.responseheaders(flow)
         self._share(flow, flow.response, before)
 
-    def response(self, flow: HTTPFlow) -> None:
-        """See mitmproxy; a response that an addon has made has no other hook."""
+    def response(self, flow: HTTPFlow) -> Coroutine[Any, Any, None] | None:
+        """See mitmproxy, which waits for edit hooks; a response that an addon has made has no other hook."""
         if flow.id not in self._answered:
-            self.responseheaders(flow)
+            self._answering(flow)
+        was_whole = (flow.id, False) in self._whole
         if flow.response is not None:
             self._note(flow, flow.response)
+        if self._editor is not None and was_whole and self._editor.is_on and self._tap.verdict(flow) is Verdict.KEEP:
+            return self._edited(self._editor.response(flow), lambda: self._over(flow))
+        self._over(flow)
+        return None
+
+    def _over(self, flow: HTTPFlow) -> None:
         self._tap.response(flow)
         self._forget(flow)
+
+    async def _edited(self, editing: Coroutine[Any, Any, None], then: Callable[[], None]) -> None:
+        """Let edit hooks have something, and go on, whatever comes of it."""
+        try:
+            await editing
+        except Exception as error:  # noqa: BLE001 - a bug of ours: the traffic goes on
+            say(f"internal error while editing: {error!r}; the traffic goes on")
+        finally:
+            then()
+
+    async def _let_edit(self, editor: "GuestEditor", flow: HTTPFlow, given: "Given") -> None:
+        """Let edit hooks have an event stream before anybody else."""
+        edited = await editor.stream(flow, given.tapped)
+        if edited is not None:
+            given.tapped = edited
 
     def error(self, flow: HTTPFlow) -> None:
         """See mitmproxy."""
@@ -174,8 +215,17 @@ class Given:
 
     def __call__(self, data: bytes) -> Iterable[bytes] | bytes:
         """Take a piece, or nothing at the end."""
-        passed = self.tapped(data)
-        return passed if self._other is None else self._other(data)
+        passed, other = self.tapped(data), self._other
+        if other is None:
+            return passed
+        if passed is data:
+            return other(data)
+        pieces = [passed] if isinstance(passed, bytes) else passed
+        return [out for piece in [*filter(None, pieces), *([] if data else [b""])] for out in _several(other(piece))]
+
+
+def _several(passed: Iterable[bytes] | bytes) -> Iterable[bytes]:
+    return passed if not isinstance(passed, bytes) else [passed] if passed else []
 
 
 def _passed(data: bytes) -> bytes:

@@ -6,11 +6,15 @@ by then counts, though sending fails (RFC 9112 section 9.6 tells clients to read
 
 import asyncio
 import os
+import time
 from contextlib import suppress
 from typing import Any, Final
 
-from mitmproxy.connection import Connection, Server
+from mitmproxy.connection import Connection, ConnectionState, Server
 from mitmproxy.proxy import mode_servers
+from mitmproxy.proxy.commands import OpenConnection
+from mitmproxy.proxy.events import OpenConnectionCompleted
+from mitmproxy.proxy.server import ConnectionIO
 
 _PIECE: Final = 1 << 16
 
@@ -68,6 +72,27 @@ class Handler(mode_servers.ProxyConnectionHandler):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)  # type: ignore[no-untyped-call]
         self._server_event_lock = PatientLock()
+
+    async def open_connection(self, command: OpenConnection) -> None:
+        """Connect to a server, or to what its address says: one that can `connect` is none of the network."""
+        connect = getattr(command.connection.address, "connect", None)
+        if connect is None:
+            await super().open_connection(command)
+            return
+        connection = command.connection
+        connection.timestamp_start = connection.timestamp_tcp_setup = time.time()
+        try:
+            reader, writer = await connect()
+        except OSError as error:
+            connection.error = str(error)
+            await self.server_event(OpenConnectionCompleted(command, connection.error))
+            return
+        connection.state = ConnectionState.OPEN
+        connection.peername = connection.sockname = writer.get_extra_info("peername")
+        self.transports[connection] = ConnectionIO(asyncio.current_task(), reader, writer)
+        await self.server_event(OpenConnectionCompleted(command, None))
+        await self.handle_connection(connection)
+        connection.timestamp_end = time.time()
 
     async def handle_connection(self, connection: Connection) -> None:
         """Serve a connection until it is over. It is closed then, whatever has happened."""

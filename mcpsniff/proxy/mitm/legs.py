@@ -21,6 +21,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from mcpsniff.proxy.address import Upstream, authority
+from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.dial import UnreachableError
 from mcpsniff.proxy.mitm.client_side import ClientSide, ReverseHttp
 from mcpsniff.proxy.mitm.desk import explain, head_of
@@ -51,6 +52,9 @@ class Observer(Protocol):
 
     def responseheaders(self, flow: HTTPFlow) -> None:
         """The head of a response is there, whose body will stream."""
+
+    def answered(self, answer: Answer, *, is_told: bool) -> None:
+        """A request was answered by us, in the server's place. ``is_told``: the user has heard why."""
 
 
 class Leg:
@@ -88,6 +92,8 @@ class Leg:
         answer = explain(flow, self.upstream, self._handshakes)
         if answer is not None:
             self._answers[id(flow.request)] = answer.to(head_of(flow.request))
+            if self._observer is not None:
+                self._observer.answered(answer, is_told=self._handshakes.failure(flow) is not None)
 
     # -- as a desk ---------------------------------------------------------------------------------------------------
 
@@ -164,8 +170,7 @@ class Legs:
         ``sni`` is the name to ask for in TLS, if that is not the host's. The server is connected to at the first
         request.
         """
-        ours, theirs = socket.socketpair()
-        end = LegSocket(fileno=ours.detach())
+        end, theirs = paired()
         leg = Leg(upstream, end, self._handshakes, observer)
         begun: Future[None] = self._engine.submit(self._serve(leg, theirs, sni))
         try:
@@ -178,13 +183,8 @@ class Legs:
         return end
 
     async def _serve(self, leg: Leg, theirs: socket.socket, sni: str | None) -> None:
-        loop = asyncio.get_running_loop()
-        theirs.setblocking(False)
-        reader = asyncio.StreamReader()
-        protocol = asyncio.StreamReaderProtocol(reader)
-        transport, _ = await loop.create_connection(lambda: protocol, sock=theirs)
-        writer = _Writer(transport, protocol, reader, loop)
-        task = loop.create_task(self._handle(leg, reader, writer, sni))
+        reader, writer = await streams(theirs)
+        task = asyncio.get_running_loop().create_task(self._handle(leg, reader, writer, sni))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -200,9 +200,26 @@ class Legs:
         context.server.address = (upstream.host, upstream.port)
         context.server.tls = upstream.scheme == "https"
         context.server.sni = sni or upstream.host
+        context.client.sni = sni
         context.layers.clear()
         handler.layer = LegHttp(context, leg)
         await self._engine.serve(handler)
+
+
+def paired() -> tuple[LegSocket, socket.socket]:
+    """Return the relay's end of a new connection, and the engine's. Raises OSError."""
+    ours, theirs = socket.socketpair()
+    return LegSocket(fileno=ours.detach()), theirs
+
+
+async def streams(end: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return the engine's end as asyncio has it."""
+    end.setblocking(False)
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await loop.create_connection(lambda: protocol, sock=end)
+    return reader, _Writer(transport, protocol, reader, loop)
 
 
 class _Writer(asyncio.StreamWriter):
@@ -250,9 +267,9 @@ class LegDialler:
         self._legs = legs
         self._upstream = upstream
 
-    def dial(self) -> tuple[socket.socket, None]:
-        """Return a new leg, and no address: the server's is not known yet. Raises UnreachableError."""
+    def dial(self) -> tuple[socket.socket, tuple[str, int]]:
+        """Return a new leg, and the upstream as it is named: its address is not known yet. Raises UnreachableError."""
         try:
-            return self._legs.open(self._upstream), None
+            return self._legs.open(self._upstream), (self._upstream.host, self._upstream.port)
         except (OSError, TimeoutError) as error:
             raise UnreachableError([str(error) or "no answer"]) from None

@@ -138,7 +138,7 @@ class Reverse:
             response.stream = EndpointBody(
                 place.origins,
                 response.stream,
-                lambda rewrite: tap.changed(flow, rewrite),
+                lambda rewrite: tap.put(flow, RESPONSE, "rewrite", {**rewrite, "by": "mcpsniff"}),
                 lambda error: tap.fail(None, RESPONSE, 0, error),
             )
         give_an_end(flow)

@@ -11,12 +11,13 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 from mitmproxy.connection import Client, ConnectionState
-from mitmproxy.http import HTTPFlow, Message, Request, Response
+from mitmproxy.http import HTTPFlow, Message
 
 from mcpsniff.proxy.answers import as_data
 from mcpsniff.proxy.ends import CLIENT_CLOSED, SERVER_CLOSED, STOPPED, spelled
 from mcpsniff.proxy.mitm.exchange import DIRECTIONS, REQUEST, RESPONSE, Records
 from mcpsniff.proxy.mitm.remarks import after_body, before_response
+from mcpsniff.proxy.mitm.start_lines import request_line, status_line
 from mcpsniff.proxy.recorder import Recorder
 from mcpsniff.proxy.say import say
 
@@ -61,6 +62,8 @@ class Tap:
         """How many exchanges were recorded so far, and how many were passed on unrecorded."""
         self.progress = 0
         """How many times something was passed on."""
+        self.defers = False
+        """True if somebody else writes some exchanges down, who says so by `leave`."""
         self._judge = judge
         self._open: dict[str, _Exchange] = {}
         self._connections: dict[str, int] = {}
@@ -75,6 +78,10 @@ class Tap:
     @property
     def connections(self) -> int:
         """How many connections of clients have had an exchange so far."""
+        return self._numbers
+
+    def next_connection(self) -> int:
+        """Return the number of a connection of a client, at its first exchange."""
         return self._numbers
 
     def next_channel(self) -> int:
@@ -108,7 +115,7 @@ class Tap:
         self.progress += 1
         flow.response.stream = exchange.answered
         try:
-            exchange.records.open(RESPONSE, {"start": _status_line(flow.response), **self._about(flow, flow.response)})
+            exchange.records.open(RESPONSE, {"start": status_line(flow.response), **self._about(flow, flow.response)})
             exchange.remark(RESPONSE, before_response(flow))
             self._ask(exchange, RESPONSE, b"")
         except Exception as error:  # noqa: BLE001
@@ -140,14 +147,17 @@ class Tap:
 
     # -- what others have to say -------------------------------------------------------------------------------------
 
-    def answered(self, flow: HTTPFlow, answer: bytes, why: str, by: str = "mcpsniff") -> None:
-        """The client gets ``answer``, a whole response of ours, since ``why``; its request may still go on."""
+    def answered(self, flow: HTTPFlow, answer: bytes, why: str, told: dict[str, Any] | None = None) -> None:
+        """The client gets ``answer``, a whole response of ours or of him ``told`` of, since ``why``.
+
+        Its request may still go on.
+        """
         exchange = self._open.get(flow.id)
         if exchange is None:
             return
         try:
             exchange.refused, exchange.has_response = why, True
-            exchange.answer = {"start": 0, "length": 0, "data": as_data(answer), "by": by}
+            exchange.answer = {"start": 0, "length": 0, "data": as_data(answer), **(told or {"by": "mcpsniff"})}
             self._finish(exchange)
         except Exception as error:  # noqa: BLE001
             self.fail(exchange, RESPONSE, 0, error)
@@ -162,11 +172,11 @@ class Tap:
         else:
             self._over(flow, REQUEST)
 
-    def changed(self, flow: HTTPFlow, rewrite: dict[str, Any], by: str = "mcpsniff") -> None:
-        """Bytes of the response's body leave changed: ``rewrite`` is the body of the record, without ``by``."""
+    def put(self, flow: HTTPFlow, body: int, kind: str, what: dict[str, Any]) -> None:
+        """Record something else of a body, such as that its bytes leave changed: ``what`` is the record's body."""
         exchange = self._open.get(flow.id)
         if exchange is not None:
-            exchange.records.put("rewrite", RESPONSE, {**rewrite, "by": by})
+            exchange.records.put(kind, body, what)
 
     def missed(self, flow: HTTPFlow, why: str, *, is_request: bool) -> None:
         """A body passed that this was never given, since ``why``; if the judge waits for it, the rest is recorded."""
@@ -182,6 +192,26 @@ class Tap:
         """Write a sentence into the capture that belongs to no exchange."""
         with suppress(Exception):
             self.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
+
+    def verdict(self, flow: HTTPFlow) -> Verdict:
+        """What was decided of an exchange that goes on so far."""
+        exchange = self._open.get(flow.id)
+        if exchange is None or exchange.records.is_dropped or exchange.refused:
+            return Verdict.DROP
+        return Verdict.WAIT if exchange.records.holds else Verdict.KEEP
+
+    def judge(self, flow: HTTPFlow) -> Verdict:
+        """Have it decided, now that the body of the request is over."""
+        exchange = self._open.get(flow.id)
+        if exchange is not None and exchange.records.holds:
+            self._ask(exchange, REQUEST, b"")
+        return self.verdict(flow)
+
+    def leave(self, flow: HTTPFlow) -> None:
+        """Somebody else writes this exchange down; here it is only judged and counted."""
+        exchange = self._open.get(flow.id)
+        if exchange is not None:
+            exchange.records.leave()
 
     def over(self, flow: HTTPFlow, refused: str, *, is_recorded: bool) -> None:
         """An exchange is over; ``refused`` is why we have answered it ourselves, if we have. For those who count."""
@@ -220,12 +250,12 @@ class Tap:
         client = flow.client_conn.id
         conn = self._connections.get(client)
         if conn is None:
-            conn = self._connections[client] = self._numbers
+            conn = self._connections[client] = self.next_connection()
             self._numbers += 1
-        records = Records(self.recorder, self, conn, holds=self._judge is not None)
+        records = Records(self.recorder, self, conn, holds=self._judge is not None, defers=self.defers)
         exchange = self._open[flow.id] = _Exchange(self, flow, records)
         self.progress += 1
-        records.open(REQUEST, {"start": _request_line(flow.request), **self._about(flow, flow.request), **more})
+        records.open(REQUEST, {"start": request_line(flow.request), **self._about(flow, flow.request), **more})
         if flow.request.headers.get("expect", "").lower() == "100-continue":
             exchange.remark(REQUEST, "100 (Continue) was said by the proxy, which does not wait for the server's")
         self._ask(exchange, REQUEST, None)
@@ -362,23 +392,8 @@ def _callback(tap: Tap, exchange: _Exchange, body: int) -> Callable[[bytes], byt
     return noted
 
 
-def _request_line(request: Request) -> str:
-    raw = request.data
-    target = raw.path
-    if raw.authority and not request.is_http2 and not request.is_http3:
-        target = (
-            raw.authority if raw.method.upper() == b"CONNECT" else b"%s://%s%s" % (raw.scheme, raw.authority, raw.path)
-        )
-    return b" ".join((raw.method, target, raw.http_version)).decode("latin-1")
-
-
-def _status_line(response: Response) -> str:
-    raw = response.data
-    return (b"%s %d %s" % (raw.http_version, raw.status_code, raw.reason)).decode("latin-1").rstrip(" ")
-
-
 def _client_hung_up(flow: HTTPFlow) -> bool:
-    """Say whether it was the client that gave an exchange up, when it has failed."""
+    """True if it was the client that gave an exchange up, when it has failed."""
     if not flow.client_conn.state & ConnectionState.CAN_READ:
         return True
     told = "" if flow.error is None else flow.error.msg

@@ -101,8 +101,13 @@ class Responses:
             self._end(part)
 
     def _finish(self) -> None:
-        """The upstream has ended its side."""
-        if not self._carrier.is_blind:
+        """The upstream has ended its side; one that we reach over TLS may have been answered for (`mitm.legs`)."""
+        words = getattr(self._carrier.ends.sources[RESPONSES], "last_words", None)
+        if words is not None:
+            with self._output.lock:
+                self._output.rewrite(self._output.passed, 0, words, OURS)
+                self._output.write(words)
+        elif not self._carrier.is_blind:
             for part in self.splitter.finish(self._carrier.now()):
                 self._take(part)
         self._pass(self._raw.stop)
