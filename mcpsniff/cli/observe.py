@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from io import TextIOBase
+from io import TextIOBase, TextIOWrapper
 from types import FrameType
 from typing import Final, TextIO
 
@@ -142,6 +142,8 @@ def main(words: Sequence[str]) -> int:
     os.nice(NICENESS)
     if sys.stdout.isatty():
         sys.stdout = _Below(sys.stdout)
+    elif isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     at = list(words).index("--")
     given: tuple[list[str], list[str]] = ([], [])
     for option, value in zip(words[:at:2], words[1:at:2], strict=True):

@@ -1,5 +1,8 @@
 """What the options for addons, rules, break points and faults come to; without them nothing of it is loaded."""
 
+import sys
+from io import TextIOWrapper
+
 from mcpsniff.errors import UsageError
 
 TYPE_CHECKING = False
@@ -80,6 +83,17 @@ class Interception:
         if self.editor is not None:
             for sentence in self.editor.end():
                 say(sentence)
+
+
+def let_addons_print(*, quiet: bool) -> None:
+    """What edit hooks print appears at once: on standard output, or where that has the address alone on stderr.
+
+    It would be lost otherwise, since these processes end without Python's usual end.
+    """
+    if quiet:
+        sys.stdout = sys.stderr
+    elif isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
 
 
 def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], object]") -> "Interception | None":

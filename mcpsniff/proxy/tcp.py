@@ -191,8 +191,9 @@ def _interception(options: "Mapping[str, Any]") -> "Interception | None":
 
     if not any(options.get(name) for name in NAMES):
         return None
-    from mcpsniff.proxy.interception import prepare
+    from mcpsniff.proxy.interception import let_addons_print, prepare
 
+    let_addons_print(quiet=options["quiet"])
     return prepare(options, "http", say)
 
 

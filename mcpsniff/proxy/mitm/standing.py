@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mcpsniff.capture.labels import shown
 from mcpsniff.proxy.address import authority, is_loopback_address, parse_listen
+from mcpsniff.proxy.interception import let_addons_print
 from mcpsniff.proxy.liveview import LiveView
 from mcpsniff.proxy.mitm.forward import ForwardSession
 from mcpsniff.proxy.remains import PATIENCE, account_for
@@ -27,6 +28,8 @@ def stand(options: Mapping[str, Any]) -> int:
     ``options`` holds the values of `mcpsniff.cli.options.FORWARD`. Raises McpsniffError, before anything was begun, if
     that cannot be served.
     """
+    if options.get("addon"):
+        let_addons_print(quiet=options["quiet"])
     listen = ("127.0.0.1", 0) if options["listen"] is None else parse_listen(options["listen"])
     label = options["label"] or LABEL
     session = ForwardSession(
