@@ -28,6 +28,7 @@ def edit_row(edit: Edit, lanes: Lanes) -> Row | None:
     if edit.message is not None:
         row.id, row.size = edit.message.id, len(edit.message.raw)
     link = edit.link
+    row.exchange = None if link is None else link.request
     if link is None:
         row.lanes = lanes.touch(None)
     elif edit.change == ADDED and link.request == edit.n:
@@ -39,18 +40,17 @@ def edit_row(edit: Edit, lanes: Lanes) -> Row | None:
     return row
 
 
-def touch_words(exchange: Exchange | None) -> tuple[str, ...]:
-    """What was done to an exchange on the way, for the row with which it ends; captured text in them is harmless."""
-    if exchange is None or not exchange.touches:
-        return ()
+def touch_words(exchange: Exchange | None, n: int) -> tuple[str, ...]:
+    """What was done to an exchange on the way before event ``n``; captured text in them is harmless."""
+    touches = () if exchange is None else [touch for touch in exchange.touches if touch.n < n]
     words = []
-    for touch in exchange.touches[:TOUCHES_SHOWN]:
+    for touch in touches[:TOUCHES_SHOWN]:
         by = plain(touch.by, 30).replace("#", "") or "mcpsniff"
         why = plain(touch.why, 40).replace("#", "")
         part = "another answer" if (touch.part, touch.change) == (ANSWER, ADDED) else touch.part
         change = "added" if touch.change == ANSWERED_BY else "cut" if touch.change == GARBLED else touch.change
         words.append(f"{part} {change} by {by}{f': {why}' if why and why != by else ''}")
-    more = len(exchange.touches) - TOUCHES_SHOWN
+    more = len(touches) - TOUCHES_SHOWN
     return (*words, f"and {count(more, 'more change')}") if more > 0 else tuple(words)
 
 

@@ -119,15 +119,21 @@ def _exchange(exchange: Exchange) -> bytes:
         status = "null" if exchange.status is None else exchange.status
         origin = _text(exchange.authority) if exchange.authority else b"null"
         line += f',"http":{exchange.http},"status":{status},"origin":'.encode() + origin
-    if exchange.touches or exchange.by is not None:
-        line += b"," + _dumps(_touched(exchange))[1:-1]
+    if touched := _touched(exchange):
+        line += b"," + _dumps(touched)[1:-1]
     return line + b"}\n"
 
 
 def _touched(exchange: Exchange) -> dict[str, Any]:
-    """What was done to an exchange on the way."""
+    """What was done to an exchange on the way, until it ended; nothing of one that was left alone."""
     told = {"by": exchange.by, "answered_by": exchange.answered_by, "held_us": exchange.held_us or None}
-    touches = [{"n": one.n, "part": one.part, "change": one.change, "by": one.by} for one in exchange.touches]
+    touches = [
+        {"n": one.n, "part": one.part, "change": one.change, "by": one.by}
+        for one in exchange.touches
+        if one.n < exchange.n
+    ]
+    if not touches and exchange.by is None:
+        return {}
     return {**{name: value for name, value in told.items() if value is not None}, "edits": touches}
 
 

@@ -67,5 +67,7 @@ class Row:
     """Of a refusal: its body, where that says more than has room on the row."""
     odd: bool = False
     """True for an HTTP exchange at which one may want to look twice."""
+    exchange: int | None = None
+    """Of an edit: the request of the exchange that it has to do with."""
     ended: list[Exchange] = field(default_factory=list)
     """The requests that came to nothing with this HTTP exchange, and have no row for that."""

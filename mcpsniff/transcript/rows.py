@@ -170,7 +170,7 @@ class RowBuilder:
             row.title = message.method or ""
             row.target, row.words, row.remark = notification_words(message)
             ends = link is not None and link.cancel == message.n
-            row.words += touch_words(link) if ends else ()
+            row.words += touch_words(link, message.n) if ends else ()
             row.lanes = self._lanes.touch(message.exchange) if not ends else self._lanes.end(message.exchange or 0)
         else:
             row.title, row.words = noise_words(message)
@@ -183,7 +183,7 @@ class RowBuilder:
         row.title = message.kind if link is None else link.method
         row.target = None if link is None else link.target
         row.words, row.remark = answer_words(message, link)
-        row.words += touch_words(link)
+        row.words += touch_words(link, message.n)
         row.loud = message.kind != RESPONSE
         row.lanes = self._lanes.touch(None)
         if link is not None and link.response == message.n:
@@ -208,7 +208,7 @@ class RowBuilder:
             row.words += (CUT_BY_US,)
         elif exchange.may_be_answered:
             row.words = (f"unseen #{exchange.request}", "this capture may lack its answer")
-        row.words += touch_words(exchange)
+        row.words += touch_words(exchange, exchange.n)
         row.latency_us = waited or None
         row.lanes = self._lanes.end(exchange.request, BROKEN)
         if exchange.http is not None:

@@ -16,6 +16,7 @@ from mcpsniff.transcript.jsonl import JsonLines
 from mcpsniff.transcript.live.session import LAG_US, Facts, LiveSession
 from mcpsniff.transcript.session import Session
 from tests.capture.capture_files import HEADER, storable
+from tests.filter.sample_edited import SAMPLE as EDITED
 from tests.filter.sample_http import DIALOGUE
 from tests.transcript.http_sessions import TROUBLE, with_other_reads
 from tests.transcript.http_sessions import records as over_http
@@ -199,6 +200,26 @@ def test_a_filter_shows_the_same_of_http_live_in_some_order(
         lines = JsonLines(payload=True)
         live = lines.lines(tailed(pieces, folder / "a.mcpcap", [0.5], expression))
         session = FilteredSession(open_capture(str(folder / "a.mcpcap")), compile_filter(expression))
+        saved = b"".join(lines.lines(events) for events in session.events())
+        assert sorted(live.splitlines()) == sorted(saved.splitlines())
+
+
+BY = ["has:edit", "by:*", "kind:rewrite", "not has:edit", "blame:mcpsniff", "method:ping", "state:errored"]
+
+
+@given(PAUSES, GROWTH, st.sampled_from([None, *BY]))
+@settings(max_examples=60, deadline=None)
+def test_a_followed_capture_of_an_edited_session_gives_the_same_events(
+    pauses: list[int], growth: tuple, expression: str | None
+) -> None:
+    cuts, looks = growth
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pieces = pieces_of([storable(one) for one in stretched(EDITED, pauses)], folder, None, cuts)
+        lines = JsonLines(payload=True)
+        live = lines.lines(tailed(pieces, folder / "a.mcpcap", looks, expression))
+        opened = open_capture(str(folder / "a.mcpcap"))
+        session = Session(opened) if expression is None else FilteredSession(opened, compile_filter(expression))
         saved = b"".join(lines.lines(events) for events in session.events())
         assert sorted(live.splitlines()) == sorted(saved.splitlines())
 

@@ -7,6 +7,7 @@ from typing import Final
 from mcpsniff.capture.records import Header
 from mcpsniff.checks import Finding
 from mcpsniff.protocol.by_revision import REVISION_FLAWS
+from mcpsniff.protocol.edits import ANSWERED_BY, CHANGES, Edit
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.http import Http
@@ -29,7 +30,7 @@ def facts(found: Found, header: Header) -> Iterator[Known]:
         return
     at = event.t_last if isinstance(event, Frame) else event.t
     yield Known("time", moment(at), f"{_clock(header, at)} UTC")
-    if isinstance(event, Frame | Message | Exchange):
+    if isinstance(event, Frame | Message | Exchange | Edit):
         yield Known("direction", "", _WAYS.get(event.direction, event.direction))
     if found.message is not None:
         yield from _message(found.message)
@@ -41,6 +42,8 @@ def facts(found: Found, header: Header) -> Iterator[Known]:
         yield from http_facts(found.http, event if isinstance(event, Http) else None)
     if isinstance(event, Close):
         yield from _close(event)
+    if isinstance(event, Edit):
+        yield from _edit(event)
     if isinstance(event, Note):
         yield Known("channel", "" if event.channel is None else str(event.channel))
         for name, value in list(event.fields.items())[:20]:
@@ -99,6 +102,31 @@ def _exchange(exchange: Exchange) -> Iterator[Known]:
     latency = "" if exchange.latency_us is None else f" after {duration(exchange.latency_us)}"
     state = f"refused with HTTP {exchange.status}" if is_refused(exchange) else exchange.state
     yield Known("exchange", "", f"of request #{exchange.request}: {state}{latency}")
+    if exchange.by is not None:
+        yield Known("asked by", exchange.by, "not by its sender")
+    if exchange.answered_by is not None:
+        yield Known("answered by", exchange.answered_by, "not by the peer that was asked")
+    if exchange.held_us:
+        yield Known("held", "", f"for {duration(exchange.held_us)}, which is not counted above")
+    yield from _touches(exchange)
+
+
+def _edit(edit: Edit) -> Iterator[Known]:
+    yield Known("edit", edit.change, CHANGES[edit.change])
+    if edit.of is not None:
+        yield Known("of", "", f"#{edit.of.n}, {edit.of.kind}")
+    yield from (Known("changed", member) for member in edit.members)
+    if edit.held_us:
+        yield Known("held", "", f"for {duration(edit.held_us)}")
+    for message in edit.left:
+        yield from (Known("flaw", flaw, f"of what left: {_MEANINGS.get(flaw, '')}") for flaw in message.flaws)
+
+
+def _touches(exchange: Exchange) -> Iterator[Known]:
+    for touch in exchange.touches:
+        by = f"by {touch.by}" + (f": {touch.why}" if touch.why else "")
+        change = "given" if touch.change == ANSWERED_BY else touch.change
+        yield Known("edited", "", f"#{touch.n}, its {touch.part} was {change} {by}")
 
 
 def _close(close: Close) -> Iterator[Known]:

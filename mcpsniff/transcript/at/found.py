@@ -10,6 +10,7 @@ from mcpsniff.capture.records import CHUNK, Header, Record
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Event
 from mcpsniff.errors import UsageError
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.http import Http, HttpExchange
 from mcpsniff.protocol.message import Message
@@ -137,6 +138,8 @@ def _found(event: Event) -> Found:
         found.frame = event
     elif isinstance(event, Http):
         found.http = event.exchange
+    elif isinstance(event, Edit):
+        found.exchange, found.http = event.link, event.http
     return found
 
 
@@ -149,6 +152,7 @@ def _numbers(found: Found) -> set[int]:
     if exchange is not None:
         wanted.update({exchange.request, exchange.n, *exchange.progress[:PROGRESS_SHOWN]})
         wanted.update(n for n in (exchange.response, exchange.cancel, exchange.late) if n is not None)
+        wanted.update(touch.n for touch in exchange.touches)
     return wanted
 
 
@@ -169,7 +173,9 @@ def _second_look(source: Source, found: Found, now_us: int | None) -> None:
 
 
 def _referred(found: Found) -> set[int]:
-    """The numbers that the facts of the message name."""
+    """The numbers that the facts of the message name; of an edit, the message that it is of."""
+    if isinstance(found.event, Edit):
+        return set() if found.event.of is None else {found.event.of.n}
     return set() if found.message is None else {fact.n for fact in found.message.facts if fact.n is not None}
 
 
@@ -187,6 +193,8 @@ def _take(found: Found, row: Row) -> None:
         belongs = link.request == exchange.request and (
             not is_progress or len(found.members) <= PROGRESS_SHOWN or itself
         )
+    elif row.exchange is not None:
+        belongs = itself or row.exchange == exchange.request
     else:
         carried = row.http is not None and row.http == exchange.http and exchange.direction == "c2s"
         belongs = itself or carried or row.n == exchange.n

@@ -4,6 +4,7 @@ from typing import Final
 
 from mcpsniff.capture.records import Header
 from mcpsniff.checks import REGISTRY, Finding
+from mcpsniff.protocol.edits import HELD, Edit
 from mcpsniff.protocol.events import Close, Note, Stderr
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.http import Http
@@ -132,6 +133,9 @@ class EventPage:
     def _changed(self, found: Found) -> None:
         """Print what was changed on the way: what came, and what left in its place."""
         event = found.event
+        if isinstance(event, Edit) and (event.of is not None or event.message is not None):
+            self._messages(event)
+            return
         if not isinstance(event, Note) or event.kind != "rewrite":
             return
         data = event.fields.get("data")
@@ -144,6 +148,19 @@ class EventPage:
             for text in said.decode(errors="backslashreplace").splitlines() or ["(nothing)"]:
                 for line in hard_wrapped(visible(text), self._width - 4):
                     self._print([("", "  "), ("plain", line)])
+
+    def _messages(self, edit: Edit) -> None:
+        """Print what came and what left, as messages."""
+        came = "What came, and left later" if edit.change == HELD else "What came"
+        left = "What left in its place" if edit.of is not None else "What left"
+        for title, message in ((came, edit.of), (left, edit.message)):
+            if message is not None:
+                self._heading(title)
+                for line in payload_lines(message, WHOLE, self._width - 4):
+                    self._print([("", "  "), *line])
+        if edit.message is None and edit.change != HELD:
+            self._heading(left)
+            self._wrap("remark", count(len(edit.left), "message") if edit.left else "(nothing)")
 
     def _bytes(self, found: Found) -> None:
         """Print the bytes in hexadecimal where they are no text, or where that is asked for."""
@@ -215,6 +232,7 @@ def _title(found: Found) -> str:
         kind = found.message.kind
     else:
         kinds = {Frame: "line", Exchange: "exchange", Http: "http", Stderr: "stderr", Close: "close", Note: "note"}
+        kinds[Edit] = "edit"
         kind = kinds.get(type(event), "event")
     said = ""
     if row is not None and row.kind != BLANK and row.title != kind and not isinstance(event, Stderr):
