@@ -125,6 +125,37 @@ def test_beside_a_relay(counts: str, tmp_path: Path, quiet: bool) -> None:
         assert not quiet or relay.out.decode().split() == addresses
 
 
+CLIENT = """
+import os, sys, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": os.environ["HTTP_PROXY"]}))
+headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+asked = urllib.request.Request(sys.argv[1], b'{"jsonrpc":"2.0","id":7,"method":"ping"}', headers)
+sys.stdout.write(opener.open(asked).read().decode())
+"""
+CHANGES = """
+print("loaded")
+def mcp_edit(message):
+    print("held", message.method)
+    message.body["seen"] = True
+    return message
+"""
+
+
+def test_beside_a_client(counts: str, tmp_path: Path) -> None:
+    (tmp_path / "client.py").write_text(CLIENT)
+    (tmp_path / "changes.py").write_text(CHANGES)
+    words = ["run", "--addon", counts, "--addon", str(tmp_path / "changes.py"), "--dir", str(tmp_path / "captures")]
+    with Upstream(echo) as upstream:
+        client = ["--", sys.executable, str(tmp_path / "client.py"), f"{upstream.url}/mcp"]
+        done = run(*words, "--no-transcript", *client)
+    assert done.status == 0, done
+    assert json.loads(done.out) == {"jsonrpc": "2.0", "id": 7, "method": "ping", "seen": True}
+    told = [line for line in done.err.splitlines() if not line.startswith("mcpsniff: ")]
+    assert told[:2] == ["loaded", "held ping"]
+    assert "ping" in told
+    assert told[-1].startswith("done ")
+
+
 def _bytes(path: str) -> bytes:
     data = Path(path).read_bytes()
     assert json.loads(data.partition(b"\n")[0])["mcpcap"] == 1
