@@ -62,19 +62,22 @@ def mcp_edit(message):
 def test_messages_are_changed_dropped_answered_and_added(tmp_path: Path) -> None:
     with Wrapped(tmp_path, ECHO, *addon(tmp_path, EDITS)) as wrapped:
         wrapped.send(call(1, "change"))
-        assert b'"name": "changed"' in wrapped.read_line()
+        lines = [wrapped.read_line()]
+        assert b'"name": "changed"' in lines[-1]
         wrapped.send(call(2, "drop"), call(3, "refuse"))
-        assert json.loads(wrapped.read_line()) == {
+        lines.append(wrapped.read_line())
+        assert json.loads(lines[-1]) == {
             "jsonrpc": "2.0",
             "id": 3,
             "error": {"code": -32000, "message": "not today"},
         }
         wrapped.send(call(4, "ask"))
-        assert json.loads(wrapped.read_line())["id"] == 4  # and not the answer to our ping
+        lines.append(wrapped.read_line())
+        assert json.loads(lines[-1])["id"] == 4  # and not the answer to our ping
         wrapped.send(call(5, "same"))
-        said = json.loads(wrapped.read_line())
+        lines.append(wrapped.read_line())
+        assert json.loads(lines[-1])["id"] == 5
         assert wrapped.end() == 0
-    assert said["id"] == 5
     capture = wrapped.capture()
     assert capture.data(0) == b"".join(
         call(n + 1, tool) for n, tool in enumerate(("change", "drop", "refuse", "ask", "same"))
@@ -83,7 +86,7 @@ def test_messages_are_changed_dropped_answered_and_added(tmp_path: Path) -> None
         call(1, "changed") + b'{"jsonrpc":"2.0","id":"mcpsniff-1","method":"ping"}\n' + call(4, "ask") + call(5, "same")
     )
     assert b"mcpsniff-1" in capture.data(1)
-    assert b"mcpsniff-1" not in left(capture, 1)
+    assert left(capture, 1) == b"".join(lines)
     refused = [body for body in capture.bodies("rewrite", 1) if "not today" in str(body["data"])]
     assert [(body["by"], body["why"], body["length"]) for body in refused] == [("addon", "closed on Mondays", 0)]
     assert b"seen tools/call" in wrapped.stderr  # what an addon prints is not for the client

@@ -29,18 +29,22 @@ class Sink:
         """Write all of ``data``, and wait for a slow receiver; return False if there is none, or none any more."""
         if self.is_shut:
             return not self.is_broken
-        rest: bytes | memoryview = data
         try:
-            while rest:
-                try:
-                    written = os.write(self._descriptor, rest)
-                except BlockingIOError:  # whoever shares the descriptor has made it so
-                    self._poll.poll()
-                    continue
-                rest = b"" if written == len(rest) else memoryview(rest)[written:]
+            written = self._write(data)
+            while written < len(data):
+                written += self._write(memoryview(data)[written:])
         except OSError:
             self.is_shut = self.is_broken = True
-        return not self.is_broken
+            return False
+        return True
+
+    def _write(self, data: bytes | memoryview) -> int:
+        """Write what fits. Raises OSError."""
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:  # whoever shares the descriptor has made it so
+            self._poll.poll()
+            return 0
 
     def put_slowly(self, data: bytes, bytes_per_second: float, is_over: Callable[[], bool]) -> bool:
         """Write ``data`` at that rate, or at once as soon as ``is_over`` says so. Returns as `put` does."""
