@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mcpsniff.proxy.address import Upstream
     from mcpsniff.proxy.connection import Connection
     from mcpsniff.proxy.interception import Interception
+    from mcpsniff.proxy.listener import Dials
     from mcpsniff.proxy.liveview import LiveView
     from mcpsniff.proxy.mitm.place import Place
     from mcpsniff.proxy.observer import Observer
@@ -57,7 +58,7 @@ def relay(words: "Sequence[str]", options: "Mapping[str, Any]") -> int:
     cannot be served so.
     """
     interception = _interception(options)
-    listeners = _listeners(words, options)
+    listeners = _listeners(words, options, edits=interception is not None and interception.editor is not None)
     signals = Signals()
     status = os.EX_SOFTWARE
     try:
@@ -209,8 +210,8 @@ def _intercept(interception: "Interception", listeners: "Sequence[Served]") -> N
             listener.hub = Hub(interception.editor, listener)
 
 
-def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Served]":
-    """Listen for each upstream. Raises UsageError."""
+def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]", *, edits: bool) -> "list[Served]":
+    """Listen for each upstream, for edit mode or not. Raises UsageError."""
     upstreams = parse_upstreams(words)
     places = [parse_listen(word) for word in options["listen"]]
     if len(places) > len(upstreams):
@@ -222,7 +223,7 @@ def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Se
     listeners: list[Served] = []
     try:
         for upstream, where in zip(upstreams, [*places, *[("127.0.0.1", 0)] * len(upstreams)], strict=False):
-            listeners.append(_listener(upstream, where, options, listeners))
+            listeners.append(_listener(upstream, where, options, listeners, edits=edits))
         _begin_tls(listeners, options)
         for listener in listeners:
             if listener.is_its_own_upstream:
@@ -235,19 +236,29 @@ def _listeners(words: "Sequence[str]", options: "Mapping[str, Any]") -> "list[Se
 
 
 def _listener(
-    upstream: "Upstream", where: tuple[str, int], options: "Mapping[str, Any]", others: "Sequence[Served]"
+    upstream: "Upstream",
+    where: tuple[str, int],
+    options: "Mapping[str, Any]",
+    others: "Sequence[Served]",
+    *,
+    edits: bool,
 ) -> "Served":
-    """Listen for one upstream, or prepare that if it needs TLS. Raises UsageError."""
+    """Listen for one upstream, or prepare that if mitmproxy is to do it. Raises UsageError."""
     keep_host = None if options["host_header"] is None else options["host_header"] == "keep"
     host, port = where
     try:
-        if upstream.scheme == "https":
+        dialler: Dials | None = None
+        if upstream.scheme == "https" and edits:
+            from mcpsniff.proxy.mitm.legs import LegDialler
+
+            dialler = LegDialler(upstream)
+        elif upstream.scheme == "https":
             from mcpsniff.proxy.mitm.place import Place
 
             if any(other.occupies(host, port) for other in others):
                 raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             return Place(upstream, host, port, keep_host=keep_host, allowed=options["allow_host"])
-        return Listener(upstream, host, port, keep_host=keep_host, allowed=options["allow_host"])
+        return Listener(upstream, host, port, keep_host=keep_host, allowed=options["allow_host"], dialler=dialler)
     except OSError as error:
         from mcpsniff.proxy.portowner import cannot_listen
 
@@ -256,9 +267,14 @@ def _listener(
 
 
 def _begin_tls(listeners: "Sequence[Served]", options: "Mapping[str, Any]") -> None:
-    """Listen for the upstreams that need TLS, if there are any. Raises UsageError."""
+    """See to the upstreams that need TLS, if there are any. Raises UsageError."""
     places = [listener for listener in listeners if not isinstance(listener, Listener)]
-    if places:
+    secure = [one for one in listeners if isinstance(one, Listener) and one.upstream.scheme == "https"]
+    if secure:
+        from mcpsniff.proxy.mitm import legs
+
+        legs.serve(secure, options)
+    elif places:
         from mcpsniff.proxy.mitm.reverse import serve
 
         serve(places, options)

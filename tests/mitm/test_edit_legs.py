@@ -9,7 +9,8 @@ import pytest
 
 from mcpsniff.proxy.address import parse_upstream
 from mcpsniff.proxy.dial import UnreachableError
-from mcpsniff.proxy.mitm.legs import LegDialler, Legs, LegSocket, edit_engine
+from mcpsniff.proxy.mitm.handshakes import Failure
+from mcpsniff.proxy.mitm.legs import LegDialler, Legs, LegSocket, begin
 from tests.mitm.certificates import Authority
 from tests.mitm.http2 import Http2Server, Stream
 from tests.mitm.terminator import Terminator
@@ -34,7 +35,11 @@ def said() -> list[str]:
 
 @pytest.fixture(scope="module")
 def legs(authority: Authority, said: list[str]) -> Iterator[Legs]:
-    engine, legs = edit_engine({"upstream_ca": str(authority.file), "insecure": False}, said.append)
+    def failed(_address: tuple[str, int], failure: Failure) -> None:
+        assert failure.refusal is not None
+        said.append(failure.refusal.which)
+
+    engine, legs = begin({"upstream_ca": str(authority.file), "insecure": False}, lambda *_: None, failed)
     yield legs
     engine.stop()
 
@@ -92,7 +97,7 @@ def test_a_server_that_is_not_trusted_is_told_of_beside_the_connection(
     assert end.last_words is not None
     assert end.last_words.startswith(b"HTTP/1.1 502 ")
     assert b"a CA which mcpsniff does not know" in end.last_words
-    assert [text for text in said if str(secure.port) in text and "is not trusted" in text]
+    assert len([text for text in said if "other CA" in text]) == 1
 
 
 def test_a_server_that_hangs_up_is_passed_on_as_that(legs: Legs, authority: Authority) -> None:
@@ -160,8 +165,9 @@ def test_a_body_of_http2_without_a_length_gets_an_end_that_can_be_missed(legs: L
 
 
 def test_dialling_after_the_end_fails_in_words() -> None:
-    engine, legs = edit_engine({"upstream_ca": None, "insecure": False}, lambda _text: None)
-    dialler = LegDialler(legs, parse_upstream("https://localhost:1"), is_loopback=True)
+    engine, legs = begin({"upstream_ca": None, "insecure": False}, lambda *_: None, lambda *_: None)
+    dialler = LegDialler(parse_upstream("https://localhost:1"))
+    dialler.legs = legs
     end, address = dialler.dial()
     assert address == ("localhost", 1)
     end.close()

@@ -156,6 +156,8 @@ class Origin:
         self.live = detours.live
         self.dialler = self.origins = self
         self.is_loopback = False
+        self.host = None
+        """`Host` is what the client sent."""
         self.hub = Hub(detours.editor, cast(Listener, self), upstream.origin)
 
     def dial(self) -> tuple[LegSocket, Peer]:

@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from inspect import isawaitable
 from typing import Any, Final, Protocol
 
-from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow, Request
 from mitmproxy.proxy import commands, layer
 from mitmproxy.proxy.context import Context
@@ -22,7 +21,8 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from mcpsniff.proxy.address import Upstream, authority
 from mcpsniff.proxy.answers import Answer
-from mcpsniff.proxy.dial import UnreachableError
+from mcpsniff.proxy.dial import Dialler, UnreachableError
+from mcpsniff.proxy.listener import Listener
 from mcpsniff.proxy.mitm.client_side import ClientSide, ReverseHttp
 from mcpsniff.proxy.mitm.desk import explain, head_of
 from mcpsniff.proxy.mitm.engine import Engine
@@ -30,6 +30,7 @@ from mcpsniff.proxy.mitm.handling import Handler
 from mcpsniff.proxy.mitm.handshakes import Address, Failure, Handshakes
 from mcpsniff.proxy.mitm.reverse import ALPN, give_an_end
 from mcpsniff.proxy.mitm.upstream import check_authorities
+from mcpsniff.proxy.say import say
 
 OPENING: Final = 5.0
 """Seconds that the engine may take to begin a leg, which takes it no waiting."""
@@ -230,23 +231,21 @@ class _Writer(asyncio.StreamWriter):
         return ("127.0.0.1", 0) if name in {"peername", "sockname"} else super().get_extra_info(name, default)
 
 
-def edit_engine(options: Mapping[str, Any], tell: Callable[[str], object]) -> tuple[Engine, Legs]:
+def begin(
+    options: Mapping[str, Any],
+    stalled: Callable[[Address, str], object],
+    failed: Callable[[Address, Failure], object],
+) -> tuple[Engine, Legs]:
     """Start an engine that listens nowhere, for legs alone; ``options`` are those of the command.
 
-    ``tell`` is given a sentence about each server that is not reached, once. Raises UsageError.
+    ``stalled`` is given a sentence about each server that lets one wait, ``failed`` why there is no TLS with one.
+    Raises UsageError.
     """
     authorities = options["upstream_ca"]
-    told: set[str] = set()
-
-    def say(text: str) -> None:
-        if text not in told:
-            told.add(text)
-            tell(text)
-
-    def no_tls(_client: Client, address: Address, failure: Failure) -> None:
-        say(failure.answer(Upstream(None, *address, "", "https"), "").error)
-
-    handshakes = Handshakes(lambda _client, _address, text: say(text), no_tls)
+    handshakes = Handshakes(
+        lambda _client, address, text: stalled(address, text),
+        lambda _client, address, failure: failed(address, failure),
+    )
     engine = Engine(
         [],
         modes=[],
@@ -258,18 +257,45 @@ def edit_engine(options: Mapping[str, Any], tell: Callable[[str], object]) -> tu
     return engine, Legs(engine, handshakes)
 
 
+def serve(listeners: Sequence[Listener], options: Mapping[str, Any]) -> Engine:
+    """Let ``listeners``, whose diallers are `LegDialler`, reach their upstreams. Raises UsageError."""
+    told: set[str] = set()
+
+    def of(address: Address) -> list[Listener]:
+        return [each for each in listeners if (each.upstream.host, each.upstream.port) == address]
+
+    def stalled(address: Address, text: str) -> None:
+        say(text)
+        for listener in of(address):
+            listener.recorder.mark("comment", None, {"text": text, "by": "mcpsniff"})
+
+    def failed(address: Address, failure: Failure) -> None:
+        for listener in of(address):
+            text = failure.answer(listener.upstream, listener.upstream.target.partition("?")[0]).error
+            if text not in told:
+                told.add(text)
+                say(text)
+
+    engine, legs = begin(options, stalled, failed)
+    for listener in listeners:
+        if isinstance(listener.dialler, LegDialler):
+            listener.dialler.legs = legs
+    return engine
+
+
 class LegDialler:
     """Dials legs to ``upstream``, for a listener of the relay: in the place of a `mcpsniff.proxy.dial.Dialler`."""
 
-    def __init__(self, legs: Legs, upstream: Upstream, *, is_loopback: bool) -> None:
-        self.is_loopback = is_loopback
+    def __init__(self, upstream: Upstream) -> None:
+        self.legs: Legs
+        """To be set before a client is let in."""
+        self.is_loopback = Dialler(upstream).is_loopback
         """True if the upstream is on this machine."""
-        self._legs = legs
         self._upstream = upstream
 
     def dial(self) -> tuple[socket.socket, tuple[str, int]]:
         """Return a new leg, and the upstream as it is named: its address is not known yet. Raises UnreachableError."""
         try:
-            return self._legs.open(self._upstream), (self._upstream.host, self._upstream.port)
+            return self.legs.open(self._upstream), (self._upstream.host, self._upstream.port)
         except (OSError, TimeoutError) as error:
             raise UnreachableError([str(error) or "no answer"]) from None

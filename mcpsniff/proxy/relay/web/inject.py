@@ -179,6 +179,8 @@ def _request(hub: "Hub", session: "Session", out: Outgoing) -> bytes:
     if has_routing and out.message is not None and out.message.method is not None:
         headers.append(("Mcp-Method", out.message.method))
         made_true(headers, None, out.message, hub.tools)
+    if hub.listener.host is not None:
+        set_header(headers, "Host", hub.listener.host)
     for name, value in out.headers.items():
         set_header(headers, name, value)
     headers += [("Content-Length", str(len(body))), ("Connection", "close")]
