@@ -7,6 +7,7 @@ nothing was hidden. Otherwise the standard library reads it again with hooks tha
 
 import json
 import re
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -58,7 +59,7 @@ class Unread:
 
 
 class UnreadObject(Unread, dict[str, Any]):
-    """An object whose members were not read."""
+    """An object whose members were not read, but for some that hold no others."""
 
     __slots__ = ()
 
@@ -172,7 +173,16 @@ class JsonReader:
                 return self._decoder.decode(text)
             except (RecursionError, ValueError):
                 pass
-        return UnreadObject() if text.startswith("{") else UnreadArray() if text.startswith("[") else None
+        return self._names_of(text) if text.startswith("{") else UnreadArray() if text.startswith("[") else None
+
+    def _names_of(self, text: str) -> UnreadObject:
+        """An object of which only members are read that hold no others: which tool is called does not depend on how."""
+        found = UnreadObject()
+        for name, start, stop in outline(text).members:
+            if text[start] not in "{[":
+                with suppress(ValueError):
+                    found[name_of(name)] = self._decoder.decode(text[start:stop])
+        return found
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)

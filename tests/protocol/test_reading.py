@@ -64,6 +64,14 @@ def test_what_stands_outside_the_deep_part_is_still_read() -> None:
     assert (reading.value["id"], reading.value["method"]) == (7, "m")
 
 
+def test_which_tool_is_called_is_read_however_deep_its_arguments_are() -> None:
+    deep = b"[" * 20_000 + b"]" * 20_000
+    reading = JsonReader().read(b'{"params":{"name":"a\\u0062", "arguments":' + deep + b',"n":1.0,"odd":,"x":{}}}')
+
+    assert dict(reading.value["params"]) == {"name": "ab", "n": 1.0}
+    assert isinstance(reading.value["params"], Unread)
+
+
 def test_what_the_observer_kept_of_a_cut_text_is_read() -> None:
     reading = JsonReader().read(b'{"id":5,"result":{"blob":"abababab', ("truncated",))
 

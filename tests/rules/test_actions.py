@@ -165,6 +165,16 @@ def test_other_requests_in_either_direction() -> None:
     assert between.to_client() == []
 
 
+def test_arguments_that_are_too_deep_to_be_read_are_no_way_around_a_rule() -> None:
+    deep = b"[" * 20_000 + b"]" * 20_000
+    text = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":' + deep + b"}}"
+    between = stage(block=["tool:shell"], map_tool=["echo=say"])
+    between.client(text.replace(b"%s", b"shell"))
+    assert between.to_server() == []
+    between.client(text.replace(b"%s", b"say"))
+    assert between.to_server() == [text.replace(b"%s", b"echo")]
+
+
 def test_in_a_batch_only_the_one_is_refused() -> None:
     between = stage(block=["tool:shell"])
     between.client([call(1, "echo"), call(2, "shell"), call(3, "echo")])
@@ -303,7 +313,7 @@ def test_headers_of_all_requests() -> None:
     assert answered.headers == [("Content-Type", "x")]
     (told,) = between.editor.end()
     names = ("X-New", "Authorization", "user-agent")
-    assert told == "rules acted on " + "; ".join(f"--set-header {name}: 1 message" for name in names)
+    assert told == "rules acted on " + "; ".join(f"--set-header {name}: 1 HTTP request" for name in names)
     assert "a=b" not in "".join(between.remarks), "the values of headers may be secret"
 
 

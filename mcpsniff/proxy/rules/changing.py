@@ -150,6 +150,7 @@ class HeaderOfAll(Rule):
     """All HTTP requests get other headers."""
 
     acts_on = "HTTP requests"
+    unit = "HTTP request"
 
     def __init__(self, name: str, headers: Mapping[str, str | None], *, turns: Turns = EVERY) -> None:
         super().__init__(name, lambda _: False, turns=turns)

@@ -39,6 +39,8 @@ class Rule(ABC):
 
     acts_on = "messages"
     """What it can act on, in words."""
+    unit = "message"
+    """What is counted."""
 
     def __init__(self, name: str, holds: Matcher, *, turns: Turns = EVERY, why: str = "") -> None:
         """``why``: what records say instead of what the rule itself says."""
@@ -91,10 +93,10 @@ class Rule(ABC):
     def counts(self) -> "list[Count]":
         """What came of it, for the end."""
         if not self.acted and not self.unfit and self._number:
-            return [Count(self.name, 0, f"its turn did not come: it matched {messages(self._number)}")]
+            return [Count(self.name, 0, f"its turn did not come: it matched {number_of(self._number, self.unit)}")]
         others = f"{self.unfit:,} other{'' if self.unfit == 1 else 's'}"
         hint = f"it acts on {self.acts_on}, and matched {others}" if self.unfit else ""
-        return [Count(self.name, self.acted, hint)]
+        return [Count(self.name, self.acted, hint, unit=self.unit)]
 
     def edit_head(self, head: HttpHead) -> None:  # noqa: B027 - few rules change heads
         """Heads of HTTP stay as they are."""
@@ -117,6 +119,7 @@ class Count:
     """Where nothing did: why, if that is known."""
     remark: str = ""
     """What else there is to be said."""
+    unit: str = "message"
 
 
 class Tally:
@@ -141,7 +144,7 @@ class Tally:
     def end(self) -> Sequence[str]:
         """How often each has acted, and each that has not."""
         counts = [count for rule in self._rules for count in rule.counts()]
-        acted = [f"{count.name}: {messages(count.acted)}" for count in counts if count.acted]
+        acted = [f"{count.name}: {number_of(count.acted, count.unit)}" for count in counts if count.acted]
         nothing = [
             f"the rule {count.name} {'did nothing: ' + count.hint if count.hint else 'matched nothing'}"
             for count in counts
@@ -151,9 +154,9 @@ class Tally:
         return [*([f"rules acted on {'; '.join(acted)}"] if acted else []), *nothing, *remarks]
 
 
-def messages(number: int) -> str:
-    """So many messages, in words."""
-    return f"{number:,} message{'' if number == 1 else 's'}"
+def number_of(number: int, unit: str) -> str:
+    """So many of them, in words."""
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str]) -> str:
