@@ -11,7 +11,7 @@ from tests.cli.running import run
 from tests.relay.wires import Wire, wire
 from tests.rules.staging import call, request, result
 
-PLAIN = ("stdio", "sse", "json", "streams")
+USED = ("stdio", "sse", "json", "streams", "streams-tls")
 RULES = """
 [[rule]]
 name = "late"
@@ -38,7 +38,7 @@ def texts(*said: Any) -> list[bytes]:
     return [json.dumps(one, separators=(",", ":")).encode() for one in said]
 
 
-@pytest.fixture(scope="module", params=PLAIN)
+@pytest.fixture(scope="module", params=USED)
 def between(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     """One session for all rules; its capture is looked at when it is over."""
     folder = tmp_path_factory.mktemp("rules")
