@@ -152,7 +152,9 @@ def main(words: Sequence[str]) -> int:
         addons = read(*given, note)
         for addon in addons:
             addon.configure(given[1])
-        Observation(words[at + 1 :], addons).run()
+        observation = Observation(words[at + 1 :], addons)
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - what ends us is nothing to read for an addon
+        observation.run()
         if isinstance(sys.stdout, _Below):
             sys.stdout.finish()
         sys.stdout.flush()

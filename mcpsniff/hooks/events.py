@@ -7,16 +7,17 @@ first sentence of a docstring is what tables show.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from mcpsniff.checks import Finding
-from mcpsniff.hooks.actions import HttpHead
-from mcpsniff.hooks.options import Loader
-from mcpsniff.protocol.conversation import Conversation
-from mcpsniff.protocol.events import Close, Stderr
-from mcpsniff.protocol.exchange import Exchange
-from mcpsniff.protocol.message import Message
-from mcpsniff.wire.frames import Frame
+if TYPE_CHECKING:  # the process on the wire calls few of these, and what it loads delays the server's start
+    from mcpsniff.checks import Finding
+    from mcpsniff.hooks.actions import HttpHead
+    from mcpsniff.hooks.options import Loader
+    from mcpsniff.protocol.conversation import Conversation
+    from mcpsniff.protocol.events import Close, Stderr
+    from mcpsniff.protocol.exchange import Exchange
+    from mcpsniff.protocol.message import Message
+    from mcpsniff.wire.frames import Frame
 
 LIFE: Final = "life"
 """About the addon itself; the same as in mitmproxy, in each process that has loaded it."""
@@ -48,7 +49,7 @@ class Hook:
     @classmethod
     def parameters(cls) -> list[tuple[str, str]]:
         """Names and types of the arguments."""
-        return [(one.name, _spelt(one.type)) for one in fields(cls)]  # type: ignore[arg-type]
+        return [(one.name, str(one.type)) for one in fields(cls)]  # type: ignore[arg-type]
 
     @classmethod
     def documentation(cls) -> str:
@@ -56,22 +57,18 @@ class Hook:
         return " ".join((cls.__doc__ or "").split())
 
 
-def _spelt(kind: Any) -> str:
-    return kind.__name__ if type(kind) is type else str(kind)
-
-
 @dataclass
 class Load(Hook, group=LIFE):
     """The addon was loaded: declare its options with ``loader.add_option(name, type, default, help)``."""
 
-    loader: Loader
+    loader: "Loader"
 
 
 @dataclass
 class Configure(Hook, group=LIFE):
     """Options have got their values, which ``mcpsniff.ctx.options`` has; ``updated`` are their names."""
 
-    updated: set[str]
+    updated: "set[str]"
 
 
 @dataclass
@@ -88,70 +85,70 @@ class Done(Hook, group=LIFE):
 class McpOpen(Hook, group=OBSERVING):
     """A conversation begins: one client and one server. It fills up with what they tell about themselves."""
 
-    conversation: Conversation
+    conversation: "Conversation"
 
 
 @dataclass
 class McpFrame(Hook, group=OBSERVING):
     """A frame was seen: a line, an event of a stream, a body. Before the messages in it."""
 
-    frame: Frame
+    frame: "Frame"
 
 
 @dataclass
 class McpMessage(Hook, group=OBSERVING):
     """A message of any kind was seen, what is none included; then comes the hook of its kind."""
 
-    message: Message
+    message: "Message"
 
 
 @dataclass
 class McpRequest(Hook, group=OBSERVING):
     """A request was seen, of either side: ``message.direction`` is ``c2s`` or ``s2c``."""
 
-    message: Message
+    message: "Message"
 
 
 @dataclass
 class McpResponse(Hook, group=OBSERVING):
     """A response was seen, a result or an error; ``message.link`` is the exchange that it ends."""
 
-    message: Message
+    message: "Message"
 
 
 @dataclass
 class McpNotification(Hook, group=OBSERVING):
     """A notification was seen."""
 
-    message: Message
+    message: "Message"
 
 
 @dataclass
 class McpExchange(Hook, group=OBSERVING):
     """A request has found its end: answered, errored, input-required, cancelled, abandoned or, at the end, open."""
 
-    exchange: Exchange
+    exchange: "Exchange"
 
 
 @dataclass
 class McpStderr(Hook, group=OBSERVING):
     """A wrapped server wrote a line to its standard error."""
 
-    line: Stderr
+    line: "Stderr"
 
 
 @dataclass
 class McpFinding(Hook, group=OBSERVING):
     """A check found something: ``code``, ``name``, ``severity``, ``blame``, ``text``."""
 
-    finding: Finding
+    finding: "Finding"
 
 
 @dataclass
 class McpClose(Hook, group=OBSERVING):
     """A stream, a connection or the server's process has ended."""
 
-    close: Close
+    close: "Close"
 
 
 @dataclass
@@ -162,11 +159,11 @@ class McpEdit(Hook, group=EDITING):
     request in the receiver's place.
     """
 
-    message: Message
+    message: "Message"
 
 
 @dataclass
 class McpEditHead(Hook, group=EDITING):
     """The head of an HTTP request or response is held: changes to ``head.headers`` and ``head.status`` count."""
 
-    head: HttpHead
+    head: "HttpHead"
