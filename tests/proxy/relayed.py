@@ -169,13 +169,14 @@ class Relay:
         quiet: bool = True,
         transcript: bool = False,
         env: dict[str, str] | None = None,
+        command: str = "http",
     ) -> None:
         self.folder = folder / "captures"
-        command = ["http", *words, "--dir", str(self.folder)]
-        command += [*(["--quiet"] if quiet else []), *([] if transcript else ["--no-transcript"])]
+        line = [command, *words, "--dir", str(self.folder)]
+        line += [*(["--quiet"] if quiet else []), *([] if transcript else ["--no-transcript"])]
         (our_out, their_out), (our_err, their_err) = os.pipe(), os.pipe()
         theirs = [os.open(os.devnull, os.O_RDONLY), their_out, their_err]
-        self.process = ready().start(command, theirs, environment(**(env or {})), None)
+        self.process = ready().start(line, theirs, environment(**(env or {})), None)
         for descriptor in theirs:
             os.close(descriptor)
         self.out = self.err = b""

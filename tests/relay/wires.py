@@ -7,9 +7,10 @@ Behind mcpsniff stands a server that says what the test lets it say; the client'
 import json
 import queue
 import socket
+import ssl
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -153,10 +154,10 @@ class WebServer:
 class WebClient:
     """A client over HTTP: each message a POST on a connection of its own, and a stream for what the server says."""
 
-    def __init__(self, way: str, port: int) -> None:
+    def __init__(self, way: str, connect: Callable[[], socket.socket]) -> None:
         self.inbox = Inbox()
         self._way = way
-        self._port = port
+        self._connect = connect
         self._peers: list[Peer] = []
         self._endpoint: queue.Queue[str] = queue.Queue()
         self.statuses: list[int | None] = []
@@ -192,7 +193,7 @@ class WebClient:
 
     def _ask(self, request: bytes) -> None:
         with suppress(OSError):
-            peer = Peer(socket.create_connection(("127.0.0.1", self._port), PATIENCE))
+            peer = Peer(self._connect())
             peer.socket.settimeout(None)
             self._peers.append(peer)
             peer.send(request)
@@ -239,8 +240,9 @@ class Wire:
         return self.capture
 
 
-WIRES: Sequence[str] = ("stdio", "sse", "json", "streams", "sse-tls", "json-tls", "streams-tls")
-"""stdio; over HTTP legacy event streams, answers as JSON, answers as event streams; and these to a server with TLS."""
+WIRES: Sequence[str] = ("stdio", "sse", "json", "streams", "sse-tls", "json-tls", "streams-tls", "streams-forward")
+"""stdio; over HTTP legacy event streams, answers as JSON, answers as event streams; these to a server with TLS; and
+with TLS on both sides of a forward proxy."""
 
 
 @contextmanager
@@ -278,9 +280,11 @@ def _web(stack: ExitStack, name: str, folder: Path, options: Sequence[str]) -> W
         authority = Authority(folder)
         terminator = stack.enter_context(Terminator(upstream.port, str(authority.issue())))
         url, trust = terminator.url, ["--upstream-ca", str(authority.file)]
-    path = "/sse" if way == "sse" else "/mcp"
-    relay = stack.enter_context(Relay(folder, url + path, *trust, *options))
-    client = WebClient(way, relay.port)
+    words = [] if tls == "forward" else [url + ("/sse" if way == "sse" else "/mcp")]
+    command = "forward" if tls == "forward" else "http"
+    home = {"HOME": str(folder)} if tls else {}
+    relay = stack.enter_context(Relay(folder, *words, *trust, *options, command=command, env=home))
+    client = WebClient(way, lambda: _connected(relay, folder, terminator.port if tls == "forward" else 0))
     stack.callback(client.close)
     assert server.has_stream.wait(PATIENCE)
 
@@ -290,6 +294,19 @@ def _web(stack: ExitStack, name: str, folder: Path, options: Sequence[str]) -> W
         return relay.capture(), relay.err.decode()
 
     return Wire(client, server, finish)
+
+
+def _connected(relay: Relay, home: Path, port: int) -> socket.socket:
+    """A connection to the relay; with ``port``, TLS to there through it."""
+    plain = socket.create_connection(("127.0.0.1", relay.port), PATIENCE)
+    if not port:
+        return plain
+    plain.sendall(f"CONNECT localhost:{port} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+    came = b""
+    while b"\r\n\r\n" not in came:
+        came += plain.recv(1)
+    context = ssl.create_default_context(cafile=str(home / ".mitmproxy" / "mitmproxy-ca-cert.pem"))
+    return context.wrap_socket(plain, server_hostname="localhost")
 
 
 def _parts(peer: Peer) -> Iterator[Part]:
