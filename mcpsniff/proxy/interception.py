@@ -52,7 +52,7 @@ class Interception:
     def called(self, *labels: str) -> None:
         """The session's captures are called so: `mcpsniff attach` finds it by these names."""
         if self._breaks is not None:
-            self._breaks.labels[:] = labels
+            self._breaks.called(labels)
 
     def let_go(self) -> None:
         """The end begins: what is held at break points passes now, and nothing is held any more."""

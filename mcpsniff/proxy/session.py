@@ -141,6 +141,8 @@ class Session:
             if self._last_words is None and self._child.poll():
                 self._last_words = LastWords(self._pumps[STDOUT], self._pumps[STDERR], now)
                 self._order.left_behind(now + LINGER)
+                if self._editing is not None:
+                    self._editing.server_ended()
             elif self._child.stopped_by:
                 self._server_stopped(now)
         elif number == signal.SIGTSTP:

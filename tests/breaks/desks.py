@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from mcpsniff.cli.attach_link import Link
 from mcpsniff.hooks.editor import Edit, Editor
 from mcpsniff.hooks.talk import Talk
 from mcpsniff.protocol.reading import JsonReader
@@ -66,7 +67,7 @@ class Session:
     def __init__(self, *expressions: str, timeout: float | None = None, labels: Sequence[str] = ("time",)) -> None:
         self.said: list[str] = []
         self.points: BreakPoints = breaks_from(expressions, timeout, "stdio", self.said.append)
-        self.points.labels[:] = labels
+        self.points.called(labels)
         self.editor = Editor([self.points], self.said.append)
         self.editor.begin(lambda _text: None)
         self.talk: Talk = self.editor.talk("one")
@@ -94,6 +95,11 @@ def call(number: int, **arguments: Any) -> bytes:
     """A call of a tool."""
     params = {"name": "add", "arguments": arguments}
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
+
+
+def comes(link: Link, probe: Callable[[], object]) -> bool:
+    """Wait for news by which something is true."""
+    return wait_for(lambda: (link.look(), bool(probe()))[1])
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from mcpsniff.cli.attach_orders import answer_of
 from mcpsniff.errors import UsageError
 from mcpsniff.hooks.editor import BACK, CHANGED
 from mcpsniff.proxy.breaks import peer, places, service
-from tests.breaks.desks import CALL, NOTE, Session, call
+from tests.breaks.desks import CALL, NOTE, Session, call, comes
 from tests.cli.running import Ran, run
 from tests.proxy.wrapped import wait_for
 
@@ -230,18 +230,18 @@ def test_several_are_attached_and_the_first_to_decide_counts(session: Make) -> N
     links = [attached(PID) for _ in range(3)]
     message = one.held()
     for link in links:
-        assert wait_for(lambda link=link: link.look() and bool(link.held))  # type: ignore[misc]
+        assert comes(link, lambda link=link: link.held)
     links[1].order("answer", 1, result={})
     edit = message.ended()
     assert edit is not None
     assert edit.leaving[0].what == BACK
     for link in links:
-        assert wait_for(lambda link=link: link.look() or bool(link.gone))  # type: ignore[misc]
+        assert comes(link, lambda link=link: link.gone)
         assert [(held.number, how) for held, how in link.gone] == [(1, "answered")]
     assert one.said == []
     one.end()
     for link in links:
-        assert wait_for(lambda link=link: link.look() and link.is_over)  # type: ignore[misc]
+        assert comes(link, lambda link=link: link.is_over)
         link.close()
 
 

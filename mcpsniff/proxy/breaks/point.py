@@ -66,6 +66,12 @@ class BreakPoints:
             self.service.stop()
         return [f"--break {expression} held nothing" for expression, times in self._matched.items() if not times]
 
+    def called(self, labels: Sequence[str]) -> None:
+        """The session's captures are called so."""
+        self.labels = list(labels)
+        if self.service is not None:
+            self.service.tell({"labels": self.labels})
+
     def describe(self) -> dict[str, Any]:
         """What those who attach are told first."""
         return {

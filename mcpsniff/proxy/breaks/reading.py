@@ -1,5 +1,6 @@
 """Break points, from the options that state them."""
 
+import atexit
 from collections.abc import Callable, Sequence
 
 from mcpsniff.errors import UsageError
@@ -24,4 +25,5 @@ def breaks_from(
     listener, path = listening()
     found = BreakPoints(points, Desk(timeout), transport, say)
     found.service = Service(found.desk, listener, path, found.describe)
+    atexit.register(found.service.stop)  # for a start that fails after this; a session ends itself
     return found

@@ -62,7 +62,7 @@ class Service:
 
     def start(self) -> None:
         """Begin to serve. Those who have connected before are served now."""
-        self._desk.look_on(self._tell)
+        self._desk.look_on(self.tell)
         self._thread.start()
 
     def stop(self) -> None:
@@ -76,7 +76,8 @@ class Service:
         self._wake()
         self._thread.join(_GOODBYE)
 
-    def _tell(self, fact: Fact) -> None:
+    def tell(self, fact: Fact) -> None:
+        """Let those who are attached know of it. For any thread."""
         self._news.append(fact)
         self._wake()
 
@@ -194,7 +195,7 @@ class Service:
         desk, what = self._desk, order.get("do")
         if what in ("off", "on"):
             desk.is_on = what == "on"
-            self._tell({"on": desk.is_on})
+            self.tell({"on": desk.is_on})
             return {"done": f"turned {what}", "passed": 0 if desk.is_on else desk.pass_all()}
         if what == "pass all":
             return {"done": "passed", "passed": desk.pass_all()}

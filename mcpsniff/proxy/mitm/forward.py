@@ -94,6 +94,8 @@ class ForwardSession:
         hosts = Hosts(only)
         authorities = options.get("upstream_ca")
         self.recording = Recording("forward", (), {**options, "label": label})
+        if self.interception is not None:
+            self.interception.called(label)
         self._select = Select(hosts, everything=everything)
         self._tap = ForwardTap(self.recording.recorder, self._select)
         self._hosts = hosts
@@ -166,6 +168,8 @@ class ForwardSession:
         ``wait`` waits for so many seconds or less, and returns True if nobody wants to wait any longer.
         """
         self._engine.stop_listening()
+        if self.interception is not None:
+            self.interception.let_go()
         until = time.monotonic() + DRAIN
         still_since, progress = time.monotonic(), -1
         while self._engine.connections and time.monotonic() < until:

@@ -50,7 +50,8 @@ def stand(options: Mapping[str, Any]) -> int:
 def _serve(session: ForwardSession, url: str, options: Mapping[str, Any], signals: Signals) -> None:
     quiet, recording = options["quiet"], session.recording
     _announce(session, url, quiet=quiet)
-    view = None if quiet or recording.path is None else LiveView([recording.path])
+    desk = None if session.interception is None else session.interception.desk
+    view = None if quiet or recording.path is None else LiveView([recording.path], desk)
     poll = select.poll()
     poll.register(signals.descriptor, select.POLLIN)
     while True:

@@ -75,6 +75,10 @@ class Editing:
         self._interception.let_go()
         self._interception.finish(say)
 
+    def server_ended(self) -> None:
+        """Its last words are not to wait for a person: its exit status is due at the client."""
+        self._interception.let_go()
+
     def finish(self, wait: Callable[[float], bool]) -> None:
         """Everything is recorded; ``wait`` as in `Observer.finish`."""
         if self._observer is not None:
