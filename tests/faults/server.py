@@ -2,6 +2,10 @@
 
 import json
 import sys
+from typing import Any
+
+ECHO = {"name": "echo", "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}}}}
+OPENING = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
 
 
 def main() -> None:
@@ -12,17 +16,20 @@ def main() -> None:
             continue
         if "id" not in message or "method" not in message:
             continue
-        said = [{"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": "done"}]}}]
-        if message["method"] == "initialize":
-            said[0]["result"] = {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "s"},
-            }
-        elif message["id"] % 10 == 0:
+        said = [{"jsonrpc": "2.0", "id": message["id"], "result": result(message)}]
+        if message["method"] == "tools/call" and message["id"] and message["id"] % 10 == 0:
             said.append({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
         sys.stdout.write("".join(json.dumps(one) + "\n" for one in said))
         sys.stdout.flush()
+
+
+def result(message: dict[str, Any]) -> dict[str, Any]:
+    if message["method"] == "initialize":
+        return OPENING
+    if message["method"] == "tools/list":
+        return {"tools": [ECHO]}
+    said = message.get("params", {}).get("arguments", {}).get("message", "")
+    return {"content": [{"type": "text", "text": f"Echo: {said}"}]}
 
 
 main()

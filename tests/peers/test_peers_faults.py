@@ -81,7 +81,7 @@ ERRORS = {
     "ts1": {"McpError", "StreamableHTTPError", "SyntaxError", "Error"},
     "ts2": {"SdkError", "ProtocolError", "SdkHttpError", "SyntaxError", "Error"},
 }
-"""What these SDKs raise; a SyntaxError says that a body is no JSON, Error and ClosedResourceError that the pipe ended."""
+"""What these SDKs raise; a SyntaxError says that a body is no JSON, Error and ClosedResourceError that a pipe ended."""
 
 
 def struck(client: str, way: str, fault: str) -> str:

@@ -24,11 +24,11 @@ class Strike(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As it stands in a record, without blanks and brackets."""
-        if not self.kind.value:
-            return self.kind.name
+        """As it stands in a record, without blanks and brackets; without a default that has some."""
         value = self.value.text
-        return f"{self.kind.name}={value if _PLAIN.fullmatch(value) else quote(value, safe=':.-')}"
+        if _PLAIN.fullmatch(value):
+            return f"{self.kind.name}={value}"
+        return self.kind.name if value == self.kind.default else f"{self.kind.name}={quote(value, safe=':.-')}"
 
 
 class Choice(Protocol):

@@ -45,10 +45,10 @@ def _reasons(path: str) -> Iterator[str]:
 def _strikes(said: str, path: str) -> list[Strike]:
     strikes = []
     for one in said.split(" + "):
-        name, _, value = one.partition("=")
+        name, has_value, value = one.partition("=")
         try:
             kind = kind_of(name)
-            strikes.append(Strike(kind, read_value(unquote(value), kind.read)))
+            strikes.append(Strike(kind, read_value(unquote(value) if has_value else kind.default, kind.read)))
         except ValueError as error:
             raise UsageError(f"--fault-from: {shown(path)} has a fault {shown(one)}: {shown(str(error))}") from None
     return strikes
