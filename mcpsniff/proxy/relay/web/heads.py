@@ -128,4 +128,15 @@ def _trimmed(old: list[bytes], new: list[bytes]) -> tuple[int, int, bytes] | Non
     start = sum(map(len, old[:first]))
     stop = sum(map(len, old)) - sum(map(len, old[len(old) - last :]))
     data = b"".join(new[first : len(new) - last])
-    return None if start == stop and not data else (start, stop, data)
+    if start == stop and not data:
+        return None
+    if len(old) == len(new) == first + last + 1 and old[first].endswith(b"\r\n") and data.endswith(b"\r\n"):
+        skipped = _value(old[first], data)
+        return start + skipped, stop - 2, data[skipped:-2]
+    return start, stop, data
+
+
+def _value(old: bytes, new: bytes) -> int:
+    """How many bytes before the value two lines of the same header have in common."""
+    name = old.partition(b":")[0] + b": "
+    return len(name) if old.startswith(name) and new.startswith(name) else 0

@@ -137,14 +137,15 @@ def may_be_a_message(head: Head) -> bool:
     kind = media_type(head.get("content-type"))
     if head.direction == "c2s":
         return head.method == "POST" and head.framing in (LENGTH, CHUNKED) and kind != FORM and not _is_bulk(kind)
-    return is_json_type(kind) or (kind == EVENT_STREAM and head.framing == LENGTH) or (not kind and _is_ended(head))
+    return is_json_type(kind) or (not kind and head.framing == LENGTH)
 
 
-def is_event_stream(head: Head) -> bool:
-    """True if events follow ``head``, one after the other as they are said, whose coding can be removed."""
-    if media_type(head.get("content-type")) != EVENT_STREAM or head.framing not in (CHUNKED, CLOSE):
+def is_event_stream(head: Head, request: Head) -> bool:
+    """True if events follow ``head``, one after the other as they are said, and can be read and written again."""
+    if media_type(head.get("content-type")) != EVENT_STREAM or head.framing not in (CHUNKED, CLOSE, LENGTH):
         return False
-    return not BodyDecoder(_codings(head)).flaws
+    is_old = request.version.upper() == "HTTP/1.0" or head.version.upper() == "HTTP/1.0"
+    return not BodyDecoder(_codings(head)).flaws and not (head.framing == LENGTH and is_old)
 
 
 def is_coded(head: Head) -> bool:
@@ -164,7 +165,3 @@ def _codings(head: Head) -> str:
 
 def _is_bulk(kind: str) -> bool:
     return kind.startswith(("multipart/", "image/", "audio/", "video/")) or kind == "application/octet-stream"
-
-
-def _is_ended(head: Head) -> bool:
-    return head.framing == LENGTH

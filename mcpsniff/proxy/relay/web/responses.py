@@ -11,12 +11,12 @@ from mcpsniff.protocol.param_headers import learn
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.ends import RESPONSES
 from mcpsniff.proxy.pump import BROKEN, EOF
-from mcpsniff.proxy.relay.web.decoded import DecodedStream
 from mcpsniff.proxy.relay.web.events import made
 from mcpsniff.proxy.relay.web.heads import answer, set_header
-from mcpsniff.proxy.relay.web.held import LIMIT, Errand, Held, is_coded, is_event_stream, may_be_a_message
+from mcpsniff.proxy.relay.web.held import LIMIT, Errand, Held, is_event_stream, may_be_a_message
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of
 from mcpsniff.proxy.relay.web.raw import Raw
+from mcpsniff.proxy.relay.web.remade import REMADE, RemadeStream
 from mcpsniff.proxy.relay.web.replies import tell_lost
 from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError, EventStream, OverError, StalledError
 from mcpsniff.proxy.relay.web.whole import Case, Change, Leaving
@@ -133,7 +133,7 @@ class Responses:
         if named is not None and errand.head.get(SESSION_HEADER) != named:
             self._hub.named(errand.session, named, carrier.number)
         carrier.tell()
-        if is_event_stream(head):
+        if is_event_stream(head, errand.head):
             self._open(errand, head)
         elif may_be_a_message(head):
             self._held = Held(head)
@@ -157,10 +157,12 @@ class Responses:
     def _open(self, errand: Errand, head: Head) -> None:
         """An event stream begins."""
         leaving = Leaving(head, self._raw.take(head.spans[-1].stop), b"", head.spans[0].start)
-        if is_coded(head):
-            leaving.set({"Content-Encoding": None}, OURS, "so that events can be edited")
+        if RemadeStream.is_for(head):
+            leaving.set(RemadeStream.headers(head), OURS, REMADE)
         leaving.edited(self._hub, errand, None)
-        stream = self._stream = (DecodedStream if is_coded(head) else EventStream)(self._carrier, errand, head)
+        stream = self._stream = (RemadeStream if RemadeStream.is_for(head) else EventStream)(
+            self._carrier, errand, head
+        )
         with self._output.lock:
             leaving.leave(self._output)
             for out in errand.backs:

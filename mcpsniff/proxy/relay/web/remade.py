@@ -1,30 +1,50 @@
-"""An event stream whose content coding is removed on its way, since what it says may be another thing."""
+"""An event stream that cannot leave in the form in which it arrives, since what it says may be another thing.
 
-from collections.abc import Callable
+Its content coding is removed on its way, or its Content-Length, in whose place chunks are made.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from mcpsniff.proxy.relay.web.held import LIMIT, decoder_of
+from mcpsniff.proxy.relay.web.chunks import Chunks
+from mcpsniff.proxy.relay.web.held import LIMIT, decoder_of, is_coded
 from mcpsniff.proxy.relay.web.stream import OURS, EventStream
 from mcpsniff.wire.frames import Span
-from mcpsniff.wire.http1_parts import Data, Head
+from mcpsniff.wire.http1_parts import LENGTH, Data, Head
 
 if TYPE_CHECKING:
     from mcpsniff.proxy.relay.web.carrier import WebCarrier
     from mcpsniff.proxy.relay.web.held import Errand
 
-DECODED: Final = "its content coding removed, so that it can be edited"
+REMADE: Final = "its coding or length removed, so that it can be edited"
 
 
-class DecodedStream(EventStream):
-    """See `EventStream`. No coded byte leaves; each event is recorded where it was complete."""
+class RemadeStream(EventStream):
+    """See `EventStream`. No byte leaves as it came; each event is recorded where it was complete."""
 
     def __init__(self, carrier: "WebCarrier", errand: "Errand", head: Head) -> None:
         super().__init__(carrier, errand, head)
         self._decoder = decoder_of(head)
+        self._has_length = head.framing == LENGTH
+        if self._has_length:
+            self._chunks = Chunks(is_chunked=True)
         self._text = bytearray()
         self._done = 0
         """Bytes of the decoded stream that have left, or something else in their place."""
         self._came = 0
+
+    @staticmethod
+    def is_for(head: Head) -> bool:
+        """True if the stream that follows ``head`` is such a one."""
+        return is_coded(head) or head.framing == LENGTH
+
+    @staticmethod
+    def headers(head: Head) -> Mapping[str, str | None]:
+        """What becomes of headers."""
+        changes: dict[str, str | None] = {"Content-Encoding": None} if is_coded(head) else {}
+        return (
+            {**changes, "Content-Length": None, "Transfer-Encoding": "chunked"} if head.framing == LENGTH else changes
+        )
 
     def data(self, part: Data, raw: bytes) -> None:
         """See `EventStream`."""
@@ -39,10 +59,15 @@ class DecodedStream(EventStream):
         """See `EventStream`."""
         self._take(0, self._decoder.finish(), start, 0)
         super().end(raw, start)
+        if self._has_length:
+            with self._output.lock:
+                out = self._chunks.end()
+                self._output.rewrite(start, 0, out, OURS, REMADE)
+                self._output.write(out)
 
     def _take(self, t: int, text: bytes, stop: int, length: int) -> None:
         with self._output.lock:
-            self._output.rewrite(stop - length, length, b"", OURS, DECODED)
+            self._output.rewrite(stop - length, length, b"", OURS, REMADE)
             self._output.passed = stop
         self._text += text
         came = self._came
@@ -77,7 +102,7 @@ class DecodedStream(EventStream):
             if self._done < stop <= self._came:
                 text = self._event(stop)
                 self._forget(stop)
-                self._insert(text, OURS, DECODED, paced)
+                self._insert(text, OURS, REMADE, paced)
 
     def _replace(
         self,
