@@ -28,6 +28,7 @@ JSON = "Content-Type: application/json"
 BRIDGE = """
 import os, socket, sys, threading
 link = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 def back():
     while data := link.recv(65536):
         os.write(1, data)
@@ -257,6 +258,7 @@ def _pipes(stack: ExitStack, folder: Path, options: Sequence[str]) -> Wire:
 
     class Bridge(Listening):
         def serve(self, connection: socket.socket) -> None:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             joined.put(connection)
 
     bridge = stack.enter_context(Bridge())
