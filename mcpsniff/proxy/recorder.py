@@ -132,7 +132,7 @@ class Recorder:
         """Record nothing, now and later."""
         with self._lock:
             self._off = self.alert = True
-            self._pending, self._lost = 0, {}
+            self._pending, self._lost, self._unkept = 0, {}, 0
             self._queue.clear()
 
     def close(self) -> None:
