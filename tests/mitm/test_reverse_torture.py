@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.mitm.certificates import Authority
 from tests.proxy.wrapped import REPO, environment
 
@@ -16,7 +18,9 @@ OTHERS = {
 """Tests of their own stand in `test_reverse.py`."""
 
 
-def test_torture(tmp_path: Path) -> None:
+@pytest.mark.parametrize("edits", [False, True])
+def test_torture(tmp_path: Path, edits: bool) -> None:
+    (tmp_path / "same.py").write_text("def mcp_edit(message):\n    return message\n")
     authority = Authority(tmp_path)
     terminated = [sys.executable, "-m", "tests.mitm.terminator", "{uport}", str(authority.issue()), str(authority.file)]
     relay = [
@@ -29,6 +33,7 @@ def test_torture(tmp_path: Path) -> None:
         "{ca}",
         "--no-transcript",
         "--quiet",
+        *(["--addon", str(tmp_path / "same.py")] if edits else []),
     ]
     start = shlex.join([*terminated, "--", *relay, "--listen", "127.0.0.1:{port}", "--dir", "{capture}"])
     results = tmp_path / "results.json"
