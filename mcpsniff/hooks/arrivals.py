@@ -8,6 +8,8 @@ from mcpsniff.protocol.message import Message
 
 TICK: Final = 0.05
 """Seconds after which somebody who waits looks whether anybody is left to wait for."""
+NOTABLE: Final = 0.0011
+"""Seconds that every hold lasts at least: of less than 1 ms the capture says nothing, so it would be missing there."""
 CLOCKS: Final = 10_000
 """Conversations of which is remembered how their clock runs."""
 
@@ -31,6 +33,10 @@ class Arrivals:
         if len(self._clocks) > CLOCKS:
             self._clocks.pop(next(iter(self._clocks)), None)
         return (message.t + known) / 1e6
+
+    def due(self, message: Message, us: int) -> float:
+        """Until when a message is to be held that is to be late by so many microseconds."""
+        return max(self.of(message) + us / 1e6, time.monotonic() + NOTABLE)
 
 
 def wait_until(due: float, lane: Lane) -> None:

@@ -122,7 +122,7 @@ class Delaying(Rule):
 
     def act(self, message: Message, lane: Lane) -> Returned:
         """Hold it."""
-        wait_until(self._arrivals.of(message) + self._us / 1e6, lane)
+        wait_until(self._arrivals.due(message, self._us), lane)
         return Told(message, self.reason("delayed"))
 
 
