@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpsniff.errors import UsageError
-from mcpsniff.proxy.faults import interceptor
+from mcpsniff.hooks import arrivals
 from mcpsniff.proxy.faults.recorded import faults_of
 from tests.faults.stage import Faulty, call, notification, request, result
 
@@ -183,9 +183,9 @@ def test_latency_counts_from_the_arrival(monkeypatch: pytest.MonkeyPatch) -> Non
         slept.append(seconds)
         now[0] += seconds
 
-    monkeypatch.setattr(interceptor.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(interceptor.time, "monotonic_ns", lambda: round(now[0] * 1e9))
-    monkeypatch.setattr(interceptor.time, "sleep", sleep)
+    monkeypatch.setattr(arrivals.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(arrivals.time, "monotonic_ns", lambda: round(now[0] * 1e9))
+    monkeypatch.setattr(arrivals.time, "sleep", sleep)
     faulty = Faulty("latency=200ms")
     faulty.client(call(1, "echo"))
     faulty.client(call(2, "echo"))
