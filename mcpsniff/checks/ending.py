@@ -82,7 +82,7 @@ def server_died(close: Close, conversation: Conversation) -> Verdict:
     """
     if close.how == "error":
         return f"the server {ending(close)}"
-    if not close.ends_process or asked_to_end(close) or conversation.client_left_first:
+    if not close.ends_process or asked_to_end(close) or conversation.client_left_first or conversation.is_broken_off:
         return None
     lost = close.open_requests
     requests = f"{lost} open request{'s' if lost != 1 else ''}"

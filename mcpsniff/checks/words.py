@@ -75,10 +75,17 @@ def call(exchange: Exchange) -> str:
 
 def done(touch: Touch) -> str:
     """What somebody did to a part of an exchange: ``its request was dropped by rules (no calls today)``."""
-    why = f" ({plain(touch.why)})" if touch.why and touch.why != touch.by else ""
     was = "was added" if touch.change == ANSWERED_BY else f"was {touch.change}"
     part = "another answer" if touch.part == "answer" and touch.change == "added" else f"its {touch.part}"
-    return f"{part} {was} by {plain(touch.by) or 'mcpsniff'}{why}"
+    return f"{part} {was} by {doer(touch.by, touch.why)}"
+
+
+def doer(by: str, why: str, width: int = WIDTH) -> str:
+    """Who did something on the way, and why, as it stands after ``by``; a fault's reason names it already."""
+    if why.startswith("fault "):
+        return plain(why, width)
+    who = plain(by, 40) or "mcpsniff"
+    return f"{who} ({plain(why, width)})" if why and why != by else who
 
 
 def subject(message: Message) -> str:

@@ -50,6 +50,8 @@ class Editing:
     def came(self, frame: Frame, messages: Sequence[Message], talk: AnyTalk, http: HttpExchange | None = None) -> None:
         """A frame has come, and its messages were placed."""
         entry = self._window.frame(frame, messages, talk, http)
+        if frame.direction == "c2s":
+            talk.conversation.is_kept_back = False
         if self._torn and entry is not None and entry.channel in self._torn:
             self._garble(entry, self._torn.pop(entry.channel))
 
@@ -158,6 +160,8 @@ class Editing:
                 if entry.http is not None:
                     entry.http.held_us += edit.held_us
         edit.change = _change(edit, spoken, entries, data)
+        if talk is not None and edit.direction == "c2s" and edit.change in (DROPPED, ADDED):
+            talk.conversation.is_kept_back = edit.change == DROPPED
         if edit.change == ADDED and edit.direction == "c2s" and left.head is not None and channel.kind == "tcp":
             self._asking = edit
             return []

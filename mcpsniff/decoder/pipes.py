@@ -53,6 +53,7 @@ class Pipes:
             abandoned += exchanges.abandon(t, ended)
         self.emitter.judge(out, close, conversation, close.n, t)
         for exchange in abandoned:
+            exchange.unseen = exchange.unseen or conversation.is_broken_off
             self.speech.exchange(out, exchange, conversation, t)
 
     def lose(self, direction: str) -> None:
@@ -61,7 +62,8 @@ class Pipes:
         self.talk.conversation.lose()
 
     def _watch_the_exit(self, close: Close) -> None:
-        if close.kind == "stdin" and close.how == "eof" and self._left is None:
+        is_kept_back = self.talk.conversation.is_kept_back
+        if close.kind == "stdin" and close.how == "eof" and self._left is None and not is_kept_back:
             self._left = close
             self.deadline = close.t + SLOW_EXIT_US
         elif close.ends_process or (close.kind == "stdout" and close.how == "error"):

@@ -72,7 +72,7 @@ class BodyChannel(Channel):
         if not complete:
             by_sender = close.how == "reset"
             by = "client" if by_sender == (self.direction == "c2s") else "server"
-            self.flow.hang_up("mcpsniff" if (close.error or "").startswith("mcpsniff ") else by, cuts=True)
+            self.flow.hang_up("mcpsniff" if close.is_ours else by, cuts=True)
         if self.direction == "c2s":
             self.flow.requests(out, [end])
             if not complete:

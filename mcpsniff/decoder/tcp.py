@@ -170,7 +170,7 @@ class Wire:
     def close(self, out: list[Event], channel: TcpChannel, close: Close, t: int) -> None:
         """One direction has ended."""
         by = ENDS.get((channel.direction, close.how))
-        if (close.error or "").startswith("mcpsniff "):
+        if close.is_ours:
             by = "mcpsniff"
         if by is not None:
             self.flow.hang_up(by, cuts=channel.direction == "s2c" and close.how != "eof")

@@ -70,6 +70,12 @@ class Conversation:
     is_shared = False
     """Over HTTP without a session: True if messages of several clients may have been taken for one conversation."""
 
+    is_broken_off = False
+    """True once mcpsniff has ended a stream of it: neither peer did."""
+
+    is_kept_back = False
+    """True while what the client said last has not gone on: the server need not have seen that the client left."""
+
     _has_losses = False
     """True once bytes were lost that may be of this conversation."""
 
@@ -214,7 +220,8 @@ class Conversation:
         """A stream has ended, or the process behind it."""
         self.closed_at.setdefault(close.direction, close.t)
         ended_by_client = ("eof", "reset") if close.direction == "c2s" else ("aborted",)
-        if close.how in ended_by_client and self.client_left_at is None:
+        self.is_broken_off = self.is_broken_off or close.is_ours
+        if not close.is_ours and close.how in ended_by_client and self.client_left_at is None:
             self.client_left_at = close.t
         if close.ends_process or close.how == "error":
             self.process_end = close

@@ -1,10 +1,13 @@
 """What the decoder emits besides frames, messages and exchanges, and the moments at which time alone says something."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from mcpsniff.protocol.exchanges import Exchange
 from mcpsniff.wire.frames import Span
+
+_BY_US: Final = ("mcpsniff ", "broken off by ", "an edit hook ")
+"""How the ``error`` of such a close begins, see the shells in `mcpsniff.proxy`."""
 
 
 @dataclass(slots=True)
@@ -40,6 +43,11 @@ class Close:
     spans: tuple[Span, ...] = ()
     n: int = 0
     t: int = 0
+
+    @property
+    def is_ours(self) -> bool:
+        """True if neither peer ended it: mcpsniff was stopped, or somebody let it break the connection off."""
+        return (self.error or "").startswith(_BY_US)
 
     @property
     def ends_process(self) -> bool:

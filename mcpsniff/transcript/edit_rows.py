@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from mcpsniff.checks.words import plain
+from mcpsniff.checks.words import doer
 from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, CHANGED, DROPPED, HEAD, HELD, Edit
 from mcpsniff.protocol.exchange import ANSWER, GARBLED, Exchange
 from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
@@ -45,11 +45,9 @@ def touch_words(exchange: Exchange | None, n: int) -> tuple[str, ...]:
     touches = () if exchange is None else [touch for touch in exchange.touches if touch.n < n]
     words = []
     for touch in touches[:TOUCHES_SHOWN]:
-        by = plain(touch.by, 30).replace("#", "") or "mcpsniff"
-        why = plain(touch.why, 40).replace("#", "")
         part = "another answer" if (touch.part, touch.change) == (ANSWER, ADDED) else touch.part
         change = "added" if touch.change == ANSWERED_BY else "cut" if touch.change == GARBLED else touch.change
-        words.append(f"{part} {change} by {by}{f': {why}' if why and why != by else ''}")
+        words.append(f"{part} {change} by {doer(touch.by, touch.why, 40).replace('#', '')}")
     more = len(touches) - TOUCHES_SHOWN
     return (*words, f"and {count(more, 'more change')}") if more > 0 else tuple(words)
 
@@ -111,4 +109,6 @@ def _is_invalid(message: Message, of: Message | None) -> bool:
 def _remark(edit: Edit) -> str:
     """Who did it, what changed, and why; captured text."""
     members = ", ".join(edit.members)
+    if edit.why.startswith("fault "):
+        return " · ".join(filter(None, (f"by {edit.why}", members)))
     return " · ".join(filter(None, (f"by {edit.by or 'mcpsniff'}", members, edit.why)))

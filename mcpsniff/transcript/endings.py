@@ -49,6 +49,8 @@ def close_words(close: Close) -> tuple[str, str, bool]:
         return _EOF.get(close.kind, f"channel {close.channel} ended"), "", False
     if close.how == "reset" and close.kind in _RESET:
         return _RESET[close.kind], close.error or "", False
+    if close.how == "aborted" and close.is_ours and close.kind in _EOF:
+        return f"the server's {close.kind} was {close.error}", "", False
     known = _ABORTED.get((close.kind, close.error or "")) if close.how == "aborted" else None
     if known is not None:
         return known, "", False

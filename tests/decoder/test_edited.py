@@ -59,9 +59,9 @@ def test_a_changed_request_names_what_changed_and_keeps_its_answer() -> None:
 
 
 def test_a_dropped_request_is_nobodys_unanswered_request() -> None:
-    events = Session().ask(1).change(None, by="fault drop", why="p=0.1").wait(90_000_000).end().decode()
+    events = Session().ask(1).change(None, by="faults", why="fault drop (p=0.1)").wait(90_000_000).end().decode()
     (edit,) = edits(events)
-    assert (edit.change, edit.left, edit.why) == ("dropped", (), "p=0.1")
+    assert (edit.change, edit.left, edit.why) == ("dropped", (), "fault drop (p=0.1)")
     assert only(events).state == "abandoned"
     assert only(events).is_kept_back
     (finding,) = findings(events)
@@ -267,6 +267,26 @@ def test_rewrites_of_mcpsniff_itself_are_what_they_were() -> None:
     events = Session().ask(1).change(request(2), by="mcpsniff").decode()
     assert edits(events) == []
     assert only(events).touches == ()
+
+
+def test_a_pipe_that_was_broken_off_is_nobodys_fault() -> None:
+    said = Session().ask(1).ask(2)
+    for channel, fields in (
+        (1, {"how": "aborted", "error": "broken off by faults"}),
+        (1, {"how": "exit", "status": 1}),
+        (0, {"how": "aborted", "error": "the server ended"}),
+    ):
+        said._put("close", channel, fields)
+    events = said.decode()
+    assert [one.state for one in exchanges(events)] == ["abandoned", "abandoned"]
+    assert codes(events) == []
+
+
+def test_a_server_that_was_not_told_that_its_input_has_ended_does_not_linger() -> None:
+    said = Session().ask(1).change(None, by="faults", why="fault stall")
+    said._put("close", 0, {"how": "eof"}).wait(3_000_000)
+    said._put("close", 1, {"how": "killed", "signal": 9, "sent": ["KILL"], "by": "mcpsniff"})
+    assert [code for code, _ in codes(said.decode())] == ["MCP409"]
 
 
 EDITS = st.tuples(

@@ -34,7 +34,7 @@ def test_each_edit_has_a_row_after_its_message() -> None:
         ("tools/call", "remove", ("dropped #15",), "by block · tool:remove"),
         ("tools/call", "remove", ("errored #15",), "by block · tool:remove"),
         ("tools/call", "sleep", ("held #20", "for 2.0 s"), "by break"),
-        ("tools/call", "lost", ("dropped #26",), "by faults · fault drop (p=0.1)"),
+        ("tools/call", "lost", ("dropped #26",), "by fault drop (p=0.1)"),
         ("ping", None, ("added",), "by probe.py"),
         ("ping", None, ("dropped #30",), "by probe.py · the answer to a request that it had made"),
         ("notifications/message", None, ("dropped #34",), "by mask_secrets"),
@@ -43,11 +43,11 @@ def test_each_edit_has_a_row_after_its_message() -> None:
 
 def test_what_it_led_to_says_so() -> None:
     shown = {row.n: row for row in rows(SAMPLE)}
-    assert shown[12].words == ("answered #9", "request changed by rule 1: no Bern")
+    assert shown[12].words == ("answered #9", "request changed by rule 1 (no Bern)")
     assert shown[23].words == ("answered #20", "request held by break")
     assert shown[23].latency_us == 2000
     (lost,) = [row for row in shown.values() if row.kind == "unanswered"]
-    assert lost.words == ("abandoned #26", "request dropped by faults: fault drop (p=0.1)")
+    assert lost.words == ("abandoned #26", "request dropped by fault drop (p=0.1)")
     assert not lost.loud
 
 
@@ -155,5 +155,5 @@ def test_over_http_a_refusal_in_the_servers_place_names_who_refused() -> None:
     web.rewrite(0, web.came(0, asked), len(asked), b"", why="fault http=401")
     web.insert(1, b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", why="fault http=401")
     shown = text(web.close().records, transport="http")
-    assert "⇠ HTTP 401  added · by addon · fault http=401" in shown
+    assert "⇠ HTTP 401  added · by fault http=401" in shown
     assert "said by addon, not by the server" in shown
