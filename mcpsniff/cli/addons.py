@@ -1,36 +1,33 @@
-"""`mcpsniff addons`: where the scripts for mitmproxy are, which hooks there are, and what is wrong with an addon."""
+"""`mcpsniff addons`: where those that come with mcpsniff are, which hooks there are, what is wrong with one."""
 
-import os
 from typing import TYPE_CHECKING, Final
 
 import click
 
-import mcpsniff
-from mcpsniff.errors import McpsniffError, UsageError
+from mcpsniff.errors import UsageError
+from mcpsniff.hooks.shipped import OF_MITMPROXY, READY, path_of, resolved
 
 if TYPE_CHECKING:
     from mcpsniff.hooks.addon import Addon
 
-ADDONS: Final = {
-    "mcp_capture": "Writes captures in mitmdump, mitmproxy and mitmweb.",
-    "mcp_view": "Shows MCP as annotated messages in the pages of mitmproxy and mitmweb.",
-}
+ADDONS: Final = {**READY, **OF_MITMPROXY}
 
 
 @click.command("addons")
-@click.argument("name", required=False, type=click.Choice(list(ADDONS)), metavar="[mcp_capture|mcp_view]")
+@click.argument("name", required=False, type=click.Choice(list(ADDONS)), metavar="[NAME]")
 @click.option("--hooks", is_flag=True, help="List the hooks that an addon may have.")
 @click.option("--faults", is_flag=True, help="List the faults that --fault does to messages.")
 @click.option("--lint", "file", metavar="FILE", help="Load this addon, and tell what is likely wrong with it.")
 def command(*, name: str | None, hooks: bool, faults: bool, file: str | None) -> int:
-    """Print where the addons for mitmproxy are: all of them, or the path of one.
+    """Print where the addons are that come with mcpsniff: all of them, or the path of one.
+
+    Those for --addon are found by their names alone: mcpsniff stdio --addon block_tool. Others are files of yours
+    (docs/addons.md): --hooks lists what they may have, and --lint looks at one, which it also loads. It exits 1 if
+    something is likely wrong, 2 if the file cannot be loaded.
 
     For those who use mitmproxy anyway: mitmweb -s "$(mcpsniff addons mcp_capture)" -s "$(mcpsniff addons mcp_view)".
     mitmproxy has to run in the environment that mcpsniff is installed in: pipx inject mitmproxy mcpsniff, or uv tool
     install mitmproxy --with mcpsniff.
-
-    Addons of mcpsniff itself, for --addon, are files of yours (docs/addons.md): --hooks lists what they may have, and
-    --lint looks at one, which it also loads. It exits 1 if something is likely wrong, 2 if the file cannot be loaded.
     """
     if sum([name is not None, hooks, faults, file is not None]) > 1:
         raise UsageError("give a name, --hooks, --faults or --lint, one of them")
@@ -45,11 +42,12 @@ def command(*, name: str | None, hooks: bool, faults: bool, file: str | None) ->
     elif file is not None:
         return _lint(file)
     elif name is not None:
-        click.echo(os.path.join(_folder(), f"{name}.py"))
+        click.echo(path_of(name))
     else:
-        folder = _folder()
-        for one, what in ADDONS.items():
-            click.echo(f"{os.path.join(folder, one)}.py\n    {what}")
+        for title, table in (("For --addon:", READY), ("For mitmproxy:", OF_MITMPROXY)):
+            click.echo(title)
+            for one, what in table.items():
+                click.echo(f"  {path_of(one)}\n      {what}")
     return 0
 
 
@@ -60,7 +58,7 @@ def _lint(file: str) -> int:
     from mcpsniff.hooks.lint import remarks
     from mcpsniff.transcript.safe import visible
 
-    addon = Addon(file, note)
+    addon = Addon(resolved(file), note)
     with open(addon.path, "rb") as opened:
         found = remarks(opened.read(), addon.path)
     for line in _described(addon):
@@ -84,12 +82,3 @@ def _described(addon: "Addon") -> list[str]:
         choices = f", one of {', '.join(option.choices)}" if option.choices else ""
         lines.append(f"option {option.name}: {option.kind_name}{choices}; default {option.default!r}. {option.help}")
     return lines
-
-
-def _folder() -> str:
-    """Return the folder of the addons: in the package, or beside it in a checkout."""
-    package = os.path.dirname(os.path.abspath(mcpsniff.__file__))
-    for folder in (os.path.join(package, "addons"), os.path.join(os.path.dirname(package), "addons")):
-        if os.path.isfile(os.path.join(folder, "mcp_capture.py")):
-            return folder
-    raise McpsniffError("the addons are not installed with this copy of mcpsniff")

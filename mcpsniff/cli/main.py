@@ -31,7 +31,7 @@ COMMANDS: Final = {
     "diff": ("mcpsniff.cli.diff", "Tell how one capture differs from another."),
     "import": ("mcpsniff.cli.import_", "Make a capture of MCP that mitmproxy or a browser has kept."),
     "redact": ("mcpsniff.cli.redact", "Make a capture that can be shared, without its secrets."),
-    "addons": ("mcpsniff.cli.addons", "List hooks, look at an addon, tell where those for mitmproxy are."),
+    "addons": ("mcpsniff.cli.addons", "List addons and hooks, and look at an addon."),
     "ca": ("mcpsniff.cli.ca", "Tell where mcpsniff's certificate authority is, and how to trust it."),
     "explain": ("mcpsniff.cli.explain", "Explain a finding: what is wrong, why it matters, what to do."),
     "demo": ("mcpsniff.cli.demo", "Record two short sessions with deliberate faults and show them."),

@@ -11,6 +11,7 @@ from mcpsniff.hooks.editor import Interceptor
 from mcpsniff.hooks.events import EDITING, OBSERVING
 from mcpsniff.hooks.interceptor import AddonInterceptor
 from mcpsniff.hooks.options import Options
+from mcpsniff.hooks.shipped import resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def read(files: Sequence[str], settings: Sequence[str], say: Callable[[str], obj
     if settings and not files:
         raise UsageError(f"--set {settings[0]} sets an option of an addon, and there is no --addon")
     ctx.options, ctx.say, ctx.captures = Options(), say, []
-    addons = [Addon(file, say) for file in files]
+    addons = [Addon(resolved(file), say) for file in files]
     known = Options()
     for addon in addons:
         for option in addon.options:

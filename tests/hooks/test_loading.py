@@ -7,6 +7,7 @@ import pytest
 
 from mcpsniff.errors import UsageError
 from mcpsniff.hooks.loading import load
+from mcpsniff.hooks.shipped import READY
 from tests.hooks.loaded import Loaded, written
 from tests.rules.staging import request
 
@@ -199,3 +200,18 @@ def test_two_addons_may_share_an_option_of_one_type(tmp_path: Path) -> None:
     assert len(load([str(one), str(same)], ["shared=2"], print).editing) == 2
     with pytest.raises(UsageError, match=r"other\.py: the option shared is declared twice, as integer and text"):
         load([str(one), str(other)], [], print)
+
+
+def test_a_ready_addon_is_found_by_its_name_unless_there_is_such_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in READY:
+        for word in (name, f"{name}.py"):
+            loaded = load([word], [], print)
+            assert loaded.editing or loaded.observers
+    (edits,) = load(["block_tool"], ["block_tool=x"], print).editing
+    assert edits.name == "block_tool"
+    written(tmp_path / "block_tool.py", "1 / 0\n")
+    assert "line 1: ZeroDivisionError" in refusal(Path("block_tool.py"))
+    assert refusal(Path("mcp_view")).endswith("mcp_view: No such file or directory")
