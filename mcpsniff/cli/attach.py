@@ -6,11 +6,13 @@ import time
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from mcpsniff.cli.attach_edit import run_here
 from mcpsniff.cli.attach_lines import row, whole
-from mcpsniff.cli.attach_link import Held, Link, RefusedError, attached
+from mcpsniff.cli.attach_link import Held, Link, RefusedError, attached, sessions
 from mcpsniff.cli.attach_orders import ALL, Typed, answer_of
+from mcpsniff.cli.complete import HARMLESS
 from mcpsniff.cli.output import note
 from mcpsniff.cli.resend_signals import Signals
 from mcpsniff.errors import UsageError
@@ -22,8 +24,18 @@ _UNWRAPPED: Final = 1 << 20
 """Cells of a line on stderr."""
 
 
+def complete_session(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Labels, or process ids where there are none, of the sessions with break points."""
+    return [
+        CompletionItem(label, help=f"process {pid}")
+        for pid, labels in sessions()
+        for label in (labels or [str(pid)])
+        if label.startswith(incomplete) and HARMLESS.fullmatch(label)
+    ]
+
+
 @click.command("attach")
-@click.argument("session", required=False, metavar="[LABEL|PID]")
+@click.argument("session", required=False, metavar="[LABEL|PID]", shell_complete=complete_session)
 @click.option("--list", "is_list", is_flag=True, help="List what is held.")
 @click.option("--show", "shown", type=int, metavar="N", multiple=True, help="Show message N whole.")
 @click.option(

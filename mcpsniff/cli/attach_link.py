@@ -175,6 +175,15 @@ def attached(what: str | None) -> Link:
     raise EndedError("no session with break points is running (mcpsniff stdio, http, forward or run with --break EXPR)")
 
 
+def sessions() -> list[tuple[int, list[str]]]:
+    """The process id and the labels of each session with break points."""
+    found = []
+    for link in _links():
+        found.append((int(link.session["pid"]), [str(label) for label in link.session["labels"]]))
+        link.close()
+    return found
+
+
 def _links() -> list[Link]:
     """Links to all sessions that answer."""
     links = []

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Final
 
+from mcpsniff.capture.labels import shown
 from mcpsniff.cli.attach_keys import Keys
 from mcpsniff.cli.attach_link import EndedError, Link
 from mcpsniff.cli.attach_prompt import HEIGHT, Prompt, greeting
@@ -62,6 +63,8 @@ class Attached:
         self._stack.enter_context(self._keys)
         self._stack.callback(self._leave)
         self._screen.below = lambda width, height: self.prompt.foot(width, height, always=self._always)
+        if not self._always:
+            self.prompt.say(f"break points: {shown('  '.join(self._link.session['breaks']))} (h for help)")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -16,7 +16,7 @@ from mcpsniff.capture.catalog import list_captures
 from mcpsniff.capture.store import capture_folder
 from mcpsniff.errors import McpsniffError
 
-_HARMLESS: Final = re.compile(r"\w[\w.-]*")
+HARMLESS: Final = re.compile(r"\w[\w.-]*")
 MOST: Final = 500
 """The newest captures, which are offered by name."""
 
@@ -47,4 +47,4 @@ def _known(ctx: click.Context) -> tuple[list[str], list[str]]:
 
 
 def _begins(words: Iterable[str], incomplete: str) -> list[str]:
-    return [word for word in words if word.startswith(incomplete) and _HARMLESS.fullmatch(word)]
+    return [word for word in words if word.startswith(incomplete) and HARMLESS.fullmatch(word)]

@@ -195,6 +195,12 @@ def test_which_session_is_meant(session: Make, folder: Path) -> None:
     link.close()
 
 
+def test_a_shell_completes_harmless_labels(session: Make) -> None:
+    session("method:tools/call", labels=["weather", "$(touch x)", "white"])
+    words = {"COMP_WORDS": "mcpsniff attach w", "COMP_CWORD": "2", "_MCPSNIFF_COMPLETE": "bash_complete"}
+    assert run(env=words).out.split() == ["plain,weather", "plain,white"]
+
+
 def test_what_is_left_behind_is_removed(session: Make, folder: Path) -> None:
     folder.mkdir(0o700)
     dead, path = places.listening()
