@@ -23,6 +23,8 @@ OPEN_REQUESTS: Final = 4096
 
 _TOLD: Final = {"comment": "text", "close": "error", "rewrite": "data"}
 """Where records tell about the traffic in words."""
+_OURS: Final = "mcpsniff"
+"""Who answers in our own words, which may quote an error; messages that others have changed are no words of ours."""
 
 
 class Masker:
@@ -58,7 +60,7 @@ class Masker:
         self._t = t
         if kind == "open" and channel is not None:
             return [(t, kind, channel, self._open(channel, body))]
-        if kind in _TOLD:
+        if kind in _TOLD and (kind != "rewrite" or body.get("by") == _OURS):
             entry = (t, kind, channel, told_without_secrets(body, _TOLD[kind], lines_only=kind == "rewrite"))
         if channel in self._failed:
             return self._left_out(entry)
@@ -186,7 +188,8 @@ def _rewritten(body: dict[str, Any], removed: int) -> dict[str, Any]:
     """Return the body of a rewrite record with its place among the bytes that are recorded, and without secrets."""
     text = body.get("data", "")
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else binascii.a2b_base64(text.get("b64", ""))
-    masked = _hide_lines(Marks(lambda: b""), data)
+    is_message = data[:1] in (b"{", b"[")  # a head begins with a word
+    masked = data if is_message else _hide_lines(Marks(lambda: b""), data)
     shown: Any = text
     if masked != data:
         shown = (

@@ -11,7 +11,7 @@ from mcpsniff.proxy.mask_keys import UrlScanner
 from mcpsniff.proxy.mask_marks import Marks
 from mcpsniff.proxy.mask_names import is_credential_header, is_telling
 
-_LINE = re.compile(r"""\bb(?:'(?:[^'\\]|\\.)*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$))""", re.DOTALL)
+_LINE = re.compile(r"""(?<!["'])\bb(?:'(?:[^'\\]|\\.)*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$))""", re.DOTALL)
 _FIRST_WORD = re.compile(r"b['\"](?:[\w!#$%&*+.^`|~-]{1,32}(?![\w!#$%&*+.^`|~-]))?")
 """A method, or the name of a header; longer ones may be something else."""
 _USER = re.compile(r"(?<=://)[^\s/?#\"'<>@]+(?=@)")

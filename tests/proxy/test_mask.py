@@ -427,6 +427,20 @@ def test_secrets_in_what_left_instead_are_masked() -> None:
         assert entry[3]["data"] == (kept or data)
 
 
+def test_a_message_that_somebody_changed_is_recorded_as_it_left() -> None:
+    """Payloads are left alone, whatever in them looks like a line that an error quotes, or the target of a request."""
+    masker = Masker(lambda: SALT)
+    masker(OPENINGS)
+    for data in (
+        '{"a":1,"b":{"c":"d"}, "a b":"x","e":"http://f/?token=g&h=i"}',
+        'id: 4\r\ndata: {"a":1,"b":"x"}\r\n\r\n',
+        '[{"b":"x"}]',
+    ):
+        for by in ("addon", "mcpsniff"):
+            body = {"start": 0, "length": 9, "data": data.replace(', "a b":"x"', "") if by == "mcpsniff" else data}
+            assert masker([(1, "rewrite", C, {**body, "by": by})]) == [(1, "rewrite", C, {**body, "by": by})]
+
+
 # -- losses ------------------------------------------------------------------------------------------------------------
 
 
