@@ -104,6 +104,7 @@ def test_the_capture_and_the_end_tell_of_all_of_it(between: Wire) -> None:
         ("unsaid", "dropped"),
     } <= edits
     (remark,) = [body["text"] for _, kind, _, body in capture.records if kind == "comment"]
+    assert "**" not in "".join(str(body["data"]) for _, kind, _, body in capture.records if kind == "rewrite")
     assert remark.startswith("rules: --map-tool echo=say; late; unsaid; rules.toml #3; never; --block tool:shell; ")
     shown = run("show", str(capture.path))
     assert (shown.status, shown.out.count("--block tool:shell") > 3) == (0, True)
