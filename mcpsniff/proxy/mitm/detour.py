@@ -11,7 +11,7 @@ import asyncio
 import socket
 from _thread import start_new_thread
 from itertools import count
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from mitmproxy.http import HTTPFlow
 
@@ -19,6 +19,7 @@ from mcpsniff.hooks.editor import Editor
 from mcpsniff.proxy.address import Upstream
 from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.connection import Connection
+from mcpsniff.proxy.dial import UnreachableError
 from mcpsniff.proxy.gate import Door, Gate
 from mcpsniff.proxy.listener import Listener
 from mcpsniff.proxy.mitm.engine import Engine
@@ -31,6 +32,10 @@ from mcpsniff.proxy.recorder import Recorder
 from mcpsniff.proxy.relay.web.hub import Hub
 
 type Peer = tuple[str, int]
+
+
+ORIGINS: Final = 1024
+"""Servers whose sessions are remembered."""
 
 
 class Detours:
@@ -84,6 +89,8 @@ class Detours:
         origin = self._origins.get(upstream.origin)
         if origin is None:
             origin = self._origins[upstream.origin] = Origin(self, upstream)
+            if len(self._origins) > ORIGINS:
+                del self._origins[next(iter(self._origins))]
         self._tap.leave(flow)
         key = flow.client_conn.id, f"{sni} {upstream.origin}"
         number = self._shared.get(key)
@@ -162,7 +169,15 @@ class Origin:
 
     def dial(self) -> tuple[LegSocket, Peer]:
         """Connect to the server for a request of our own."""
-        return self.detours.legs.open(self.upstream), (self.upstream.host, self.upstream.port)
+        return self.opened()
+
+    def opened(self, sni: str | None = None, observer: "Passage | None" = None) -> tuple[LegSocket, Peer]:
+        """Connect to the server. Raises UnreachableError."""
+        try:
+            leg = self.detours.legs.open(self.upstream, sni=sni, observer=observer)
+        except (OSError, TimeoutError) as error:
+            raise UnreachableError([str(error) or "no answer"]) from None
+        return leg, (self.upstream.host, self.upstream.port)
 
     def local_address(self, _client: socket.socket) -> Peer:
         """See `Listener`: nobody came in for such a request."""
@@ -197,8 +212,7 @@ class Passage:
 
     def dial(self) -> tuple[LegSocket, Peer]:
         """Connect to the server."""
-        leg = self._origin.detours.legs.open(self.upstream, sni=self._sni, observer=self)
-        return leg, (self.upstream.host, self.upstream.port)
+        return self._origin.opened(self._sni, self)
 
     def gate(self, _client: socket.socket, _channel: int) -> Gate | None:
         """See `Listener`: a client of a proxy may ask for whatever it likes."""

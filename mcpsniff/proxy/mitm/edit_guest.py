@@ -9,8 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from mitmproxy.http import HTTPFlow, Message
@@ -33,8 +32,6 @@ from mcpsniff.wire.frames import Frame, Span
 
 LIMIT: Final = 64 << 20
 """Bytes of a body that are held; a larger one passes unedited."""
-HOLDS: Final = 256
-"""Messages that are held at once; others wait for one of them."""
 SESSIONS: Final = 10_000
 """Sessions that are remembered."""
 TOO_LARGE: Final = f"a message of more than {LIMIT >> 20} MiB passed unedited"
@@ -58,8 +55,6 @@ class GuestEditor:
         self.editor = Editor([], say)
         self._tap = tap
         self._scripts = scripts
-        self._pool = ThreadPoolExecutor(HOLDS, "edit hooks")
-        self._readers = threading.local()
         self._known: dict[int, AddonInterceptor] = {}
         self._addons: list[StockAddon] = []
         self._sessions: OrderedDict[Session, Any] = OrderedDict()
@@ -87,6 +82,7 @@ class GuestEditor:
 
     async def request(self, flow: HTTPFlow) -> None:
         """A request is there, with all of its body: let it leave as the hooks say."""
+        self._tap.whole(flow, REQUEST)
         held = await self._held(flow, flow.request, "c2s")
         leaving = Leaving(flow, self._tap, self.editor)
         if held is not None:
@@ -100,6 +96,7 @@ class GuestEditor:
         if response is None:
             return
         self._learn(flow)
+        self._tap.whole(flow, RESPONSE)
         held = await self._held(flow, response, "s2c")
         if held is not None:
             await Leaving(flow, self._tap, self.editor).response(held.edit, held.us)
@@ -146,9 +143,13 @@ class GuestEditor:
         span = Span(0, 0, len(message.raw_content))
         frame = Frame(0, direction, "body", (span,), t, t, text, len(text))
         talk, lane = self._talk(flow), _Lane(flow, self.editor)
-        began = time.monotonic_ns()
-        edit = await self._in_thread(lambda: self.editor.edit(frame, talk, lane, self._reader()))
-        return Held(frame, edit, (time.monotonic_ns() - began) // 1000)
+
+        def edited() -> Held:
+            began = time.monotonic_ns()
+            edit = self.editor.edit(frame, talk, lane, JsonReader())
+            return Held(frame, edit, (time.monotonic_ns() - began) // 1000)
+
+        return await self._in_thread(edited)
 
     async def _head(self, flow: HTTPFlow, message: Message, direction: str) -> None:
         """Let hooks change the head of a request or response."""
@@ -176,13 +177,25 @@ class GuestEditor:
         return ", ".join([addon.name for addon in self._addons if hook in _now(addon).hooks])
 
     async def _in_thread[T](self, what: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, what)
+        """Do something in a thread of its own, which nobody waits for when mitmproxy ends."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
 
-    def _reader(self) -> JsonReader:
-        reader: JsonReader | None = getattr(self._readers, "reader", None)
-        if reader is None:
-            reader = self._readers.reader = JsonReader()
-        return reader
+        def tell(outcome: Callable[[], object]) -> None:
+            with suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(lambda: None if done.done() else outcome())
+
+        def run() -> None:
+            try:
+                result = what()
+            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+                failure = error
+                tell(lambda: done.set_exception(failure))
+            else:
+                tell(lambda: done.set_result(result))
+
+        threading.Thread(target=run, name="edit hooks", daemon=True).start()
+        return await done
 
     # -- conversations ---------------------------------------------------------------------------------------------
 

@@ -34,6 +34,8 @@ from mcpsniff.proxy.say import say
 
 OPENING: Final = 5.0
 """Seconds that the engine may take to begin a leg, which takes it no waiting."""
+ROOM: Final = 256 << 10
+"""Bytes that may be on their way between the relay and mitmproxy."""
 _logger = logging.getLogger("mitmproxy")
 
 
@@ -210,6 +212,8 @@ class Legs:
 def paired() -> tuple[LegSocket, socket.socket]:
     """Return the relay's end of a new connection, and the engine's. Raises OSError."""
     ours, theirs = socket.socketpair()
+    for each in (ours, theirs):  # some systems have room for 8 KiB only
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)
     return LegSocket(fileno=ours.detach()), theirs
 
 

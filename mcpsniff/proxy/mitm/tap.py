@@ -10,11 +10,12 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from mitmproxy.connection import Client, ConnectionState
+from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow, Message
 
 from mcpsniff.proxy.answers import as_data
 from mcpsniff.proxy.ends import CLIENT_CLOSED, SERVER_CLOSED, STOPPED, spelled
+from mcpsniff.proxy.mitm.endings import client_hung_up
 from mcpsniff.proxy.mitm.exchange import DIRECTIONS, REQUEST, RESPONSE, Records
 from mcpsniff.proxy.mitm.remarks import after_body, before_response
 from mcpsniff.proxy.mitm.start_lines import request_line, status_line
@@ -24,8 +25,6 @@ from mcpsniff.proxy.say import say
 HELD: Final = 64 << 10
 """Bytes of one exchange that are kept in memory while a judge has not decided."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_RESET_STREAM: Final = "stream reset by client"
-"""How mitmproxy's word for a stream of HTTP/2 that its peer gave up begins."""
 
 
 class Verdict(Enum):
@@ -131,7 +130,7 @@ class Tap:
         if exchange is None:
             return
         try:
-            if _client_hung_up(flow):
+            if client_hung_up(flow):
                 self._end(exchange, "reset", CLIENT_CLOSED, "aborted", CLIENT_CLOSED)
             else:
                 self._end(exchange, "aborted", SERVER_CLOSED, "reset", SERVER_CLOSED)
@@ -171,6 +170,12 @@ class Tap:
             exchange.asked(data)
         else:
             self._over(flow, REQUEST)
+
+    def whole(self, flow: HTTPFlow, body: int) -> None:
+        """A body is there to its end; what is put now is what becomes of it."""
+        exchange = self._open.get(flow.id)
+        if exchange is not None:
+            exchange.records.close(body, "eof")
 
     def put(self, flow: HTTPFlow, body: int, kind: str, what: dict[str, Any]) -> None:
         """Record something else of a body, such as that its bytes leave changed: ``what`` is the record's body."""
@@ -390,11 +395,3 @@ def _callback(tap: Tap, exchange: _Exchange, body: int) -> Callable[[bytes], byt
         return data
 
     return noted
-
-
-def _client_hung_up(flow: HTTPFlow) -> bool:
-    """True if it was the client that gave an exchange up, when it has failed."""
-    if not flow.client_conn.state & ConnectionState.CAN_READ:
-        return True
-    told = "" if flow.error is None else flow.error.msg
-    return told.startswith(_RESET_STREAM) and flow.client_conn.alpn == b"h2"
