@@ -73,10 +73,10 @@ def test_a_call_is_refused_and_another_one_answered_without_the_server(between: 
 
 def test_a_call_is_renamed_and_has_an_argument_more_and_its_answer_says_less(between: Wire) -> None:
     between.client.send(
-        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name": "say","arguments":{"n":1.0}}}'
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name": "say","arguments":{"b":12}}}'
     )
     assert between.server.take() == (
-        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name": "echo","arguments":{"n":1.0,"city":"Paris"}}}'
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name": "echo","arguments":{"b":12,"city":"Paris"}}}'
     )
     between.server.send(b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"alice \\u0061lice"}]}}')
     got = between.client.take()
