@@ -11,7 +11,7 @@ from mcpsniff.capture.labels import shown
 from mcpsniff.errors import UsageError
 from mcpsniff.hooks.context import ctx
 from mcpsniff.hooks.events import EDITING, HOOKS, OBSERVING, Load
-from mcpsniff.hooks.faults import broken, described, place
+from mcpsniff.hooks.faults import broken, described, place, shortened
 from mcpsniff.hooks.options import Loader, Options
 from mcpsniff.hooks.script import Script, Signature, forget, run_file, signature
 from mcpsniff.hooks.waiting import settled
@@ -21,6 +21,8 @@ REST: Final = 0.1
 
 LOOK: Final = 0.02
 """Seconds between two looks at the file while it is in use."""
+COMPLAINTS: Final = 20
+"""Different failures of one version that are told of."""
 
 type Call = Callable[..., Any]
 
@@ -136,19 +138,24 @@ class Addon:
 
     def complain(self, hook: str, error: BaseException, what: str = "") -> None:
         """Tell of an exception, once for each place; ``what`` becomes of it."""
-        self._failures += 1
         where = place(error, self.path) or shown(self.path)
-        key = (hook, where)
-        if key not in self._told:
-            self._told.add(key)
+        if self._is_news((hook, where)):
             self._say(f"the addon {shown(self.name)} failed in {hook}: {where}: {described(error)}{what}")
 
     def complain_of(self, hook: str, text: str) -> None:
         """Tell what is wrong with what a hook has returned, once."""
-        self._failures += 1
-        if (hook, text) not in self._told:
-            self._told.add((hook, text))
+        text = shortened(text)
+        if self._is_news((hook, text)):
             self._say(f"the addon {shown(self.name)}: {text}")
+
+    def _is_news(self, complaint: tuple[str, str]) -> bool:
+        """Count a failure; True if it was not told of before, and there were not too many."""
+        with self._lock:
+            self._failures += 1
+            if complaint in self._told or len(self._told) >= COMPLAINTS:
+                return False
+            self._told.add(complaint)
+            return True
 
     # -- versions --------------------------------------------------------------------------------------------------
 

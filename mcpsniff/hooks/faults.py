@@ -6,7 +6,7 @@ from typing import Final
 from mcpsniff.capture.labels import shown
 
 LONGEST: Final = 300
-"""Characters of an exception's own text that are shown."""
+"""Characters of an addon's own text that are shown."""
 
 
 def described(error: BaseException) -> str:
@@ -15,8 +15,12 @@ def described(error: BaseException) -> str:
         text = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - the addon's own __str__
         text = ""
-    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-    return shown(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def shortened(text: str) -> str:
+    """A text of an addon's, fit for a line."""
+    return shown(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
 
 
 def place(error: BaseException, path: str) -> str:

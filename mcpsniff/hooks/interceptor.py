@@ -55,7 +55,7 @@ class AddonInterceptor:
                     continue
                 wrong = wrong_headers(head.headers)
                 if not wrong and head.status != status and not _is_status(head.status, status):
-                    wrong = f"the status {head.status!r}"
+                    wrong = f"the status {head.status}" if type(head.status) is int else "a status that is no number"
                 if wrong:
                     head.headers, head.status = headers, status
                     self._addon.complain_of(HEAD, f"{HEAD} has left {wrong}; the head passes as it was")
@@ -87,12 +87,13 @@ class AddonInterceptor:
         before = _Before(message)
         try:
             returned: Returned = settled(call(message), lane)
+            wrong = misfit(returned)
         except GoneError:
             return before.restored()
         except BaseException as error:  # noqa: BLE001 - nothing that an addon does may end the traffic
             self._addon.complain(EDIT, error, PASSES)
             return before.restored()
-        if wrong := misfit(returned):
+        if wrong:
             self._addon.complain_of(EDIT, f"{EDIT} has returned {wrong}; the message passes as it was")
             return before.restored()
         if returned is None and message.method == "initialize":
@@ -113,15 +114,17 @@ class _Before:
             with suppress(TypeError):  # a number beyond 64 bits, or what another hook has put there
                 self._text = orjson.dumps(message.body)
         if self._text is None:
-            self._body = copy.deepcopy(message.body)
+            self._body = message.body
+            with suppress(Exception):  # what an earlier hook has put there need not be JSON, nor end
+                self._body = copy.deepcopy(message.body)
 
     def is_changed(self) -> bool:
         """True if it says something else now."""
-        if self._text is None:
-            return bool(self._body != self._message.body)
         try:
+            if self._text is None:
+                return bool(self._body != self._message.body)
             return orjson.dumps(self._message.body) != self._text
-        except TypeError:
+        except Exception:  # noqa: BLE001 - no JSON, as above
             return True
 
     def restored(self) -> Message:

@@ -36,7 +36,7 @@ def _one(one: Any) -> str:
 
 
 def _cut(one: Cut) -> str:
-    return "" if type(one.keep) is int and one.keep >= 0 else f"Cut that keeps {one.keep!r} bytes"
+    return "" if type(one.keep) is int and one.keep >= 0 else f"Cut that keeps {_spelt(one.keep)} bytes"
 
 
 def _bytes(one: Raw | Text) -> str:
@@ -46,12 +46,12 @@ def _bytes(one: Raw | Text) -> str:
 def _paced(one: Paced) -> str:
     rate = one.bytes_per_second
     fits = isinstance(rate, int | float) and math.isfinite(rate) and rate > 0
-    return "" if fits else f"Paced with {rate!r} bytes per second"
+    return "" if fits else f"Paced with {_spelt(rate)} bytes per second"
 
 
 def _later(one: Later) -> str:
     fits = isinstance(one.seconds, int | float) and math.isfinite(one.seconds) and one.seconds >= 0
-    return "" if fits else f"Later with {one.seconds!r} seconds"
+    return "" if fits else f"Later with {_spelt(one.seconds)} seconds"
 
 
 def _headed(one: Headed) -> str:
@@ -63,7 +63,7 @@ def _headed(one: Headed) -> str:
 
 def _answer(one: HttpAnswer) -> str:
     if type(one.status) is not int or not 200 <= one.status <= 599:
-        return f"HttpAnswer with the status {one.status!r}"
+        return f"HttpAnswer with the status {_spelt(one.status)}"
     if not isinstance(one.body, bytes):
         return f"HttpAnswer whose body is {_kind(one.body)}, not bytes"
     return wrong_headers(one.headers)
@@ -84,6 +84,12 @@ def _is_name(name: Any) -> bool:
 
 def _is_value(value: Any) -> bool:
     return isinstance(value, str) and not any(c in "\r\n\0" for c in value)
+
+
+def _spelt(value: Any) -> str:
+    """A number that does not fit, or the kind of what is none."""
+    is_short = isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63)
+    return repr(value) if is_short else _kind(value)
 
 
 def _kind(value: Any) -> str:

@@ -112,6 +112,8 @@ def test_whatever_an_addon_raises_is_told_once_and_the_message_passes(
         ("[message, None]", "a list with None, which"),
         ("mcpsniff.Cut(message, -1)", "Cut that keeps -1 bytes"),
         ("mcpsniff.Cut(message, 1.5)", "Cut that keeps 1.5 bytes"),
+        ("mcpsniff.Cut(message, 'x')", "Cut that keeps a str bytes"),
+        ("mcpsniff.Cut(message, -(10**5000))", "Cut that keeps a int bytes"),
         ("mcpsniff.Cut(None, 1)", "Cut whose message is None"),
         ("mcpsniff.Back(message.body)", "Back whose message is a dict"),
         ("mcpsniff.Raw('text')", "Raw whose data is a str, not bytes"),
@@ -136,6 +138,42 @@ def test_what_cannot_be_done_is_told_once_and_the_message_passes(tmp_path: Path,
     (said,) = stage.said
     assert said.startswith(f"the addon addon: mcp_edit has returned {text}")
     assert said.endswith("; the message passes as it was")
+
+
+def test_endless_different_complaints_end(tmp_path: Path) -> None:
+    stage = stage_of(tmp_path, "return mcpsniff.Cut(message, -message.body['id'])")
+    for number in range(1, 50):
+        stage.client(request(number, "ping"))
+        assert stage.at_server()["id"] == number
+    assert len(stage.said) == 20
+    assert stage.end() == ["the addon addon failed 49 times in all"]
+    stage = stage_of(tmp_path, "raise ValueError('x' * 100_000)")
+    stage.client(request(1, "ping"))
+    assert len(stage.said[0]) < 800
+
+
+@pytest.mark.parametrize("value", ["message.body", "object()", "{1: 2}", "b'x'", "10**5000", "float('nan')", "Odd()"])
+def test_a_body_that_is_no_json_harms_no_other_addon(tmp_path: Path, value: str) -> None:
+    odd = """
+        class Odd:
+            def __deepcopy__(self, memo):
+                raise ValueError
+            def __eq__(self, other):
+                raise ValueError
+            __hash__ = None
+        def mcp_edit(message):
+            message.body["odd"] = VALUE
+            return message
+    """.replace("VALUE", value)
+    files = [
+        written(tmp_path / "first.py", odd),
+        written(tmp_path / "second.py", "def mcp_edit(message):\n    return message\n"),
+        written(tmp_path / "third.py", "def mcp_edit(message):\n    1 / 0\n"),
+    ]
+    stage = Loaded(*files)
+    stage.client(request(1, "ping"))
+    assert len(stage.to_server()) == 1
+    assert stage.said[0].startswith("the addon third failed in mcp_edit")
 
 
 def test_dropping_the_first_request_is_told(tmp_path: Path) -> None:
