@@ -2,6 +2,7 @@
 
 import os
 import select
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -13,6 +14,7 @@ from mcpsniff.cli.attach_link import EndedError, Link
 from mcpsniff.cli.attach_prompt import HEIGHT, Prompt, greeting
 from mcpsniff.cli.resend_signals import Signals
 from mcpsniff.cli.screen import Screen
+from mcpsniff.errors import UsageError
 from mcpsniff.transcript.layout import wrapped
 from mcpsniff.transcript.pretty import Line
 
@@ -109,8 +111,10 @@ class Attached:
 
 
 def converse(link: Link) -> None:
-    """Let the user decide about what is held, until he leaves or the session ends."""
+    """Let the user decide about what is held, until he leaves or the session ends. Raises UsageError."""
     screen = DeskScreen()
+    if not (sys.stdin.isatty() and screen.has_foot):
+        raise UsageError("the prompt needs a terminal; --list, --pass and the other options do not")
     for line in wrapped(greeting(link), screen.width):
         screen.print([("remark", line)])
     with Attached(screen, link, 0, always=True) as attached:

@@ -74,6 +74,25 @@ def test_only_a_request_can_be_answered(session: Make) -> None:
     message.ended()
 
 
+def test_the_prompt_needs_a_terminal(session: Make) -> None:
+    session("method:tools/call")
+    done = attach()
+    assert (done.status, done.out) == (2, "")
+    assert "the prompt needs a terminal; --list, --pass and the other options do not" in done.err
+    assert attach("--json").status == 2
+
+
+def test_a_large_message(session: Make, tmp_path: Path) -> None:
+    one = session("method:tools/call")
+    raw = call(1, text="x" * 5_000_000, a=1.0)
+    message = one.held(raw)
+    assert len(attach("--show", "1").out) > 5_000_000
+    assert attach("--edit", "1", EDITOR=script(tmp_path, 'sed -i.b "s/1.0/2.0/" "$1"'), VISUAL="") == Ran(0, "", "")
+    edit = message.ended()
+    assert edit is not None
+    assert edit.leaving[0].data == raw.replace(b"1.0", b"2.0")
+
+
 def test_off_and_on(session: Make) -> None:
     one = session("method:tools/call")
     messages = [one.held(), one.held()]

@@ -218,3 +218,15 @@ def test_elements_of_a_batch_are_held_one_after_another(session: Make) -> None:
     edit = message.ended()
     assert edit is not None
     assert json.loads(edit.leaving[0].data) == [json.loads(NOTE)]
+
+
+def test_a_message_that_cannot_be_held_passes(session: Make) -> None:
+    one = session("tool:add")
+
+    class Poor(Lane):
+        def holding(self) -> object:
+            raise RuntimeError("can't start new thread")
+
+    assert one.passing(lane=Poor()).ended() is None
+    assert "a message passes that was to be held at a break point: RuntimeError(" in one.said[-1]
+    assert one.points.desk.held() == []
