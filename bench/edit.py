@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What edit mode costs, in one run side by side with no wrapper and with the plain one (`bench/stdio.py` measures that).
+"""What edit mode costs, in one run side by side with no wrapper and with the plain one (that is for `bench/stdio.py`).
 
 Usage: python bench/edit.py [--trips 3000] [--tries 3] [--json OUT]
 

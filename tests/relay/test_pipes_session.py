@@ -173,6 +173,24 @@ def mcp_edit(message):
         assert wrapped.wait() == 128 + signal.SIGTERM
 
 
+def test_the_exit_of_the_server_lets_go_what_is_held_at_a_break_point_and_cuts_no_latency_short(tmp_path: Path) -> None:
+    server = 'import sys; sys.stdin.readline(); print(\'{"jsonrpc":"2.0","id":1,"result":{}}\')'
+    body = """
+import asyncio
+
+async def mcp_edit(message):
+    await asyncio.sleep(0.2 if message.kind == "response" else 0)
+    return message
+"""
+    options = ["--break", "kind:response", *addon(tmp_path, body)]
+    with Wrapped(tmp_path, [sys.executable, "-c", server], *options) as wrapped:
+        wrapped.send(call(1, "x"))
+        assert json.loads(wrapped.read_line()) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert wrapped.wait() == 0
+    (hold,) = wrapped.capture().bodies("hold", 1)
+    assert hold["us"] >= 200_000
+
+
 OBSERVES = """
 def mcp_request(message):
     print("heard", message.method)
