@@ -5,11 +5,11 @@ from typing import Final
 from mcpsniff.capture.parser import DAMAGE, Damage
 from mcpsniff.capture.records import GAP
 from mcpsniff.checks import MCPSNIFF, NOTE, RECORDER, WARNING, Finding, Hit, Verdict, check
-from mcpsniff.checks.words import listed, plain, size
+from mcpsniff.checks.words import doer, listed, plain, size
 from mcpsniff.protocol.conversation import Conversation
-from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, CHANGED, Edit
+from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, CHANGED, Edit, spoilt
 from mcpsniff.protocol.events import Note
-from mcpsniff.protocol.jsonrpc import BATCH_CUT, BATCH_LIMIT, ENVELOPE_FLAWS
+from mcpsniff.protocol.jsonrpc import BATCH_CUT, BATCH_LIMIT
 from mcpsniff.protocol.message import INVALID, Message
 from mcpsniff.wire.frames import TRUNCATED, Frame
 
@@ -34,8 +34,6 @@ _FIXES: Final = {
     " addon that sets flow.response.stream.",
 }
 """What to do; the docstring has that for ``queue``."""
-_HARMLESS: Final = frozenset({"unknown-member", "id-integral-float", "error-id-null", "error-id-absent"})
-"""Flaws of the envelope that peers live with."""
 _UNKNOWN: Final = "Ask what wrote the capture: the reason is not one of mcpsniff's own."
 
 
@@ -182,11 +180,8 @@ def edit_invalid(edit: Edit, _: Conversation) -> Verdict:
     Fix: Nothing, if it was meant so. Otherwise let the addon return a message with jsonrpc, and with method, or with
     id and result or error.
     """
-    before = frozenset() if edit.of is None else frozenset(edit.of.flaws)
     for message in edit.left:
-        wrong = [flaw for flaw in message.flaws if flaw in ENVELOPE_FLAWS and flaw not in _HARMLESS | before]
-        if message.kind == INVALID and (edit.of is None or edit.of.kind != INVALID):
-            return f"what {plain(edit.by) or 'an addon'} let leave is no JSON-RPC message"
-        if wrong:
-            return f"what {plain(edit.by) or 'an addon'} let leave is no valid JSON-RPC: {listed(wrong)}"
+        if wrong := spoilt(message, edit.of):
+            what = "a message" if message.kind == INVALID else f"valid JSON-RPC: {listed(list(wrong))}"
+            return f"what left by {doer(edit.by, edit.why)} is not {what}"
     return None

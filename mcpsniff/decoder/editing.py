@@ -5,6 +5,7 @@ done here: a request that was dropped is owed no answer, an answer of somebody e
 somebody else's is one.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.protocol.talk import Talk
 from mcpsniff.wire.frames import Frame, Span
 
+CUTS_LIMIT: Final = 1_000
+"""Connections of which it is remembered that something was cut off on them."""
 US: Final = "mcpsniff"
 """Who does what has nothing to do with messages: `Host`, an endpoint, answers in the place of no server at all."""
 
@@ -42,6 +45,7 @@ class Editing:
         self._reader = JsonReader()
         self._torn: dict[int, Touch] = {}
         """Channels on which a piece of a line has left, so that the next line is not understood."""
+        self._cuts: OrderedDict[int, None] = OrderedDict()
         self._asking: Edit | None = None
         """A request of HTTP that somebody made, while it is told of."""
 
@@ -114,6 +118,8 @@ class Editing:
         if edit is None:
             return []
         edit.http, edit.conversation = http, talk.conversation.number
+        if http.opens:
+            talk.conversation.join_late()  # a handshake that no client began
         for message in edit.left:
             message.http, message.conversation = http, talk.conversation.number
             message.revision = talk.conversation.govern(message)
@@ -215,6 +221,7 @@ class Editing:
                 exchanges.disturb(edit.direction)
                 if edit.http is not None:
                     edit.http.tell("garbled", text=edit.by)
+                    self._cut(edit.http.connection)
             if message.link is not None:
                 change = CHANGED if twin is not None else GARBLED if is_garbled else DROPPED
                 self._alter(edit, message, twin, message.link, exchanges, change, t)
@@ -291,7 +298,16 @@ class Editing:
             part = PROGRESS if message.method == "notifications/progress" else CANCEL
             self._touch(edit, message.link, part, ADDED)
 
+    def is_cut(self, connection: int) -> bool:
+        """True if something was cut off on a connection: its end is not the server's doing."""
+        return connection in self._cuts
+
     # -- small parts -----------------------------------------------------------------------------------------------
+
+    def _cut(self, connection: int) -> None:
+        self._cuts[connection] = None
+        if len(self._cuts) > CUTS_LIMIT:
+            self._cuts.popitem(last=False)
 
     def _touch(self, edit: Edit, link: Exchange, part: str, change: str) -> None:
         link.touch(Touch(self._emitter.n + 1, part, change, edit.by, edit.why))

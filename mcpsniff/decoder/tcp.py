@@ -170,7 +170,7 @@ class Wire:
     def close(self, out: list[Event], channel: TcpChannel, close: Close, t: int) -> None:
         """One direction has ended."""
         by = ENDS.get((channel.direction, close.how))
-        if close.is_ours:
+        if close.is_ours or self._web.is_cut(self.connection):
             by = "mcpsniff"
         if by is not None:
             self.flow.hang_up(by, cuts=channel.direction == "s2c" and close.how != "eof")

@@ -95,6 +95,10 @@ class Web:
         if named is not None and any(_overlap(one, other) for one in spans for other in named.frame.spans):
             del self._endpoints[named.frame.channel]
 
+    def is_cut(self, connection: int) -> bool:
+        """True if somebody let something be cut off on a connection."""
+        return self._speech.editing.is_cut(connection)
+
     def wire_of(self, channel: TcpChannel, fields: dict[str, Any]) -> Wire:
         """The connection of a channel: the one that the other direction is on, or a new one."""
         connection = connection_of(channel.number, fields)

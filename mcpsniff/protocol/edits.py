@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchange import ADDED, ANSWERED_BY, CHANGED, DROPPED, HELD, Exchange, Touch
-from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
+from mcpsniff.protocol.message import INVALID, Message
 
 if TYPE_CHECKING:
     from mcpsniff.protocol.http import HttpExchange
 
+_HARMLESS: Final = ("unknown-member", "id-integral-float", "error-id-null", "error-id-absent")
+"""Flaws of the envelope that peers live with."""
 HEAD: Final = "head"
 BYTES: Final = "bytes"
 
@@ -40,6 +43,7 @@ __all__ = [
     "HELD",
     "Edit",
     "Touch",
+    "spoilt",
 ]
 
 
@@ -88,6 +92,17 @@ class Edit(Note):
         """What left, if it is one message, or one batch."""
         whole = [message for message in self.left if message.batch is None]
         return whole[0] if len(whole) == 1 else None
+
+
+def spoilt(message: Message, of: Message | None) -> tuple[str, ...]:
+    """What is wrong with the envelope of a message that left, and was not with the one in whose place it did.
+
+    Only what no peer lives with: ``not-a-message``, or flaws of `mcpsniff.protocol.jsonrpc`.
+    """
+    if message.kind == INVALID:
+        return () if of is not None and of.kind == INVALID else ("not-a-message",)
+    before = () if of is None else of.flaws
+    return tuple([flaw for flaw in message.flaws if flaw in ENVELOPE_FLAWS and flaw not in (*_HARMLESS, *before)])
 
 
 def _text(value: object) -> str:

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from mcpsniff.checks.words import doer
-from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, CHANGED, DROPPED, HEAD, HELD, Edit
+from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, CHANGED, DROPPED, HEAD, HELD, Edit, spoilt
 from mcpsniff.protocol.exchange import ANSWER, GARBLED, Exchange
-from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
 from mcpsniff.protocol.message import BATCH, INVALID, REQUEST, Message
 from mcpsniff.transcript.lanes import Lanes
 from mcpsniff.transcript.row import EDIT, Row
@@ -91,19 +90,12 @@ def _words(edit: Edit) -> Iterator[str]:
         yield edit.change
     if edit.held_us:
         yield f"held for {duration(edit.held_us)}"
-    if any(_is_invalid(message, of) for message in edit.left):
+    if any(spoilt(message, of) for message in edit.left):
         yield "not valid JSON-RPC"
 
 
 def _is_request(message: Message | None) -> bool:
     return message is not None and message.kind == REQUEST
-
-
-def _is_invalid(message: Message, of: Message | None) -> bool:
-    before = () if of is None else of.flaws
-    if message.kind == INVALID:
-        return of is None or of.kind != INVALID
-    return any(flaw in ENVELOPE_FLAWS and flaw not in before and flaw != "unknown-member" for flaw in message.flaws)
 
 
 def _remark(edit: Edit) -> str:

@@ -16,6 +16,7 @@ CONNECTIONS: Final = 10_000
 """Connections that are told apart from others at one time."""
 STATUSES: Final = 30
 """Statuses that are told apart."""
+US: Final = "mcpsniff"
 NAMES: Final = 6
 """Secrets that are named."""
 
@@ -56,7 +57,7 @@ class HttpCounts:
                 self.auth.feed(http.auth)
             self.servers.add(http.authority, is_mcp=http.talk is not None, exchanges=1)
             self._exchange(http.status, is_open=event.state == OPEN)
-            self.by_us += http.by is not None
+            self.by_us += http.by == US
             if http.connection not in self._seen:
                 self.connections += 1
                 self._seen[http.connection] = None

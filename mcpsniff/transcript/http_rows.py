@@ -160,7 +160,8 @@ class HttpRows:
         known = self._of(http.number)
         if event.state == UNDECODED:
             return event.why in (UPGRADED, TUNNEL)  # the response that led to it says so
-        is_told = http.by != US and known.shown and event.state == COMPLETE  # an edit has told what was said
+        # An edit has told what was said in the server's place, but not that it was a refusal.
+        is_told = http.by != US and known.shown and event.state == COMPLETE and not http.is_refused
         if (http.by is not None and not is_told) or event.state == LOST or (http.auth is not None and event.is_first):
             return False
         if event.state == OPEN:

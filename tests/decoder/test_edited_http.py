@@ -3,12 +3,17 @@
 import json
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from mcpsniff.capture.records import Header, Record
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Decoder, Event
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import Message
+from mcpsniff.transcript.jsonl import JsonLines
+from mcpsniff.transcript.rows import RowBuilder
 from tests.edited import edits, left_of
 
 OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
@@ -279,3 +284,56 @@ def test_bodies_recorded_as_such() -> None:
     (edit,) = edits(events)
     assert (edit.change, edit.members) == ("changed", ("params.name",))
     assert exchange(events, 1).touches
+
+
+def test_a_cut_stream_ends_the_connection_and_not_the_server() -> None:
+    web = Web()
+    web.came(0, post(request(1)))
+    web.came(1, STREAM)
+    said = chunk(event(result(1)))
+    web.rewrite(1, web.came(1, said), len(said), b'8\r\ndata: {"\r\n0\r\n\r\n', why="fault cut")
+    web.came(0, post(request(2)))
+    web.put("close", 1, {"how": "eof"})
+    web.put("close", 0, {"how": "aborted"})
+    events = web.decode()
+    assert [one.exchange.ended_by for one in events if isinstance(one, Http)][-1] == "mcpsniff"
+    assert {blame for _, blame in faults(events)} <= {"mcpsniff"}
+
+
+PLACES = st.tuples(
+    st.sampled_from(["rewrite", "hold"]),
+    st.integers(0, 1),
+    st.integers(0, 900),
+    st.integers(0, 300),
+    st.sampled_from(
+        [
+            b"",
+            b"\xff\n",
+            post(request(1)),
+            response(result(1)),
+            chunk(event(result(1))),
+            event(request(9, "ping")),
+            b"Content-Length: 1\r\n",
+        ]
+    ),
+)
+SAID = [post(request(1)), response(result(1)), STREAM, chunk(event(result(1))), b"0\r\n\r\n", post(request(2, "ping"))]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from(SAID)) | PLACES, max_size=20), st.booleans())
+def test_no_edit_of_http_breaks_the_decoder(said: list[Any], has_ended: bool) -> None:
+    web = Web()
+    for one in said:
+        if len(one) == 2:
+            web.came(*one)
+        else:
+            kind, channel, start, length, data = one
+            web.put(kind, channel, {"start": start, "length": length, "data": data, "by": "addon", "us": 5})
+    events = (web.close() if has_ended else web).decode()
+    assert len(edits(events)) == sum(len(one) != 2 for one in said)
+    ended = [one.request for one in events if isinstance(one, Exchange)]
+    assert len(ended) == len(set(ended))
+    builder = RowBuilder()
+    assert [*builder.feed(events), *builder.finish()]
+    for line in JsonLines(payload=True).lines(events).splitlines():
+        json.loads(line)
