@@ -35,6 +35,8 @@ STOPPED: "Final" = "mcpsniff was stopped"
 PATIENCE: "Final" = 1.0
 """Seconds that a client may take to receive what it was told before the reset that follows, which could undo it; and
 for which bytes are taken from it that nobody wants, since a close with such bytes unread is a reset, too."""
+LOOK: "Final" = 0.5
+"""Seconds between two looks at whether the connection was broken off meanwhile."""
 WAKING: "Final" = 0.05
 """Seconds after which a thread that was to end is taken to be stuck in a write."""
 _RESET_ON_CLOSE: "Final" = struct.pack("ii", 1, 0)
@@ -99,7 +101,7 @@ class Ends:
     def outlast(self, direction: int) -> None:
         """After `end`: see to it that a reset, and an answer to what is not wanted any more, still get through."""
         outcome = self._outcomes[direction]
-        if outcome == EOF:
+        if outcome == EOF and not self._broken_off:
             self._await_reset(direction)
         elif outcome == BROKEN and direction == REQUESTS:
             self._discard(lambda: self._outcomes[RESPONSES] is not None)
@@ -203,7 +205,9 @@ class Ends:
         poll = select.poll()
         for each in self.sources:
             poll.register(each, 0)
-        poll.poll()
+        while not poll.poll(LOOK * 1000):
+            if self._broken_off:  # by us, which nobody tells us
+                return
         if self.sources[direction].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self._break_off(direction, CLIENT_CLOSED if direction == REQUESTS else SERVER_CLOSED)
 

@@ -6,11 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.proxy.wrapped import REPO, environment
 
+SAME = REPO / "tests" / "relay" / "same.py"
+"""An addon that is given each message and changes none."""
 
-def test_torture(tmp_path: Path) -> None:
-    relay = shlex.join([sys.executable, "-m", "mcpsniff", "http", "--no-transcript", "--quiet"])
+
+@pytest.mark.parametrize("options", [[], ["--addon", str(SAME)]], ids=["blind", "editing"])
+def test_torture(tmp_path: Path, options: list[str]) -> None:
+    relay = shlex.join([sys.executable, "-m", "mcpsniff", "http", "--no-transcript", "--quiet", *options])
     results = tmp_path / "results.json"
     script = REPO / "tests" / "torture" / "http_torture.py"
     start = relay + " {upstream} --listen 127.0.0.1:{port} --dir {capture}"

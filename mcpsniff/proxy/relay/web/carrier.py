@@ -156,6 +156,8 @@ class WebCarrier:
             try:
                 outcome = carry()
             except BrokenOffError:
+                self.is_over = True
+                self.tell()
                 self.ends.break_off(BROKEN_OFF)
                 outcome = RESET
             if direction == REQUESTS:

@@ -53,10 +53,10 @@ class Responses:
             while True:
                 intake = self._carrier.intakes[RESPONSES]
                 while (arrived := intake.take(is_wakeable=False)) is not None:
-                    self._read(*arrived)
+                    self.read(*arrived)
                 if not self._carrier.is_renewed():
                     break
-            self._finish()
+            self.finish()
         except OverError:
             return EOF
         except StalledError:
@@ -69,7 +69,8 @@ class Responses:
             self._close_stream()
         return intake.ended or EOF
 
-    def _read(self, t: int, data: bytes) -> None:
+    def read(self, t: int, data: bytes) -> None:
+        """``data`` was read at ``t`` (`Recorder.clock`). Raises GoneError and others."""
         carrier = self._carrier
         if not self._is_greeted:
             self._is_greeted = True
@@ -100,7 +101,7 @@ class Responses:
         elif isinstance(part, End):
             self._end(part)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """The upstream has ended its side; one that we reach over TLS may have been answered for (`mitm.legs`)."""
         words = getattr(self._carrier.ends.sources[RESPONSES], "last_words", None)
         if words is not None:

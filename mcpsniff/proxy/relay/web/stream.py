@@ -1,6 +1,5 @@
 """A live event stream, one event held at a time; others may let their messages leave between two events."""
 
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -166,9 +165,10 @@ class EventStream:
             self._pass(stop)
 
     def _message(self, frame: Frame, stop: int) -> None:
-        began = time.monotonic_ns()
+        clock = self._carrier.recorder.clock
+        began = clock()
         edit = self._hub.editor.edit(frame, self._errand.session.talk, self.lane, self._reader)
-        us = (time.monotonic_ns() - began) // 1000
+        us = (clock() - began) // 1000
         with self._output.lock:
             if edit is None:
                 self._hold(self._at, stop, us, self._hub.editors)

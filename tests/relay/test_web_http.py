@@ -1,0 +1,261 @@
+"""Edit mode over HTTP from outside: what becomes of requests and JSON answers, and of the HTTP around them."""
+
+import gzip
+import json
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpsniff.wire.http1 import Head
+from tests.proxy.relayed import Peer, Relay, Upstream, answer, chunk, closes, post
+from tests.proxy.wrapped import Captured
+
+ADDON = Path(__file__).with_name("web_actions.py")
+JSON = "Content-Type: application/json"
+BOTH = "Accept: application/json, text/event-stream"
+IDLE = 0.4
+
+
+class Server:
+    """Answers each request with what came, and leaves connections that were idle for a while."""
+
+    def __init__(self) -> None:
+        self.came: list[tuple[Head, bytes]] = []
+        self.connections = 0
+
+    def play(self, peer: Peer) -> None:
+        self.connections += 1
+        while True:
+            head, body = peer.next_message()
+            self.came.append((head, body))
+            if "leave" in (head.target or ""):
+                peer.send(self.said(head, body))
+                time.sleep(IDLE)
+                return
+            peer.send(self.said(head, body))
+
+    def said(self, head: Head, body: bytes) -> bytes:
+        if head.method == "HEAD":
+            return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 400\r\n\r\n"
+        text = gzip.decompress(body) if head.get("content-encoding") == "gzip" else body
+        try:
+            asked = json.loads(text)
+        except ValueError:
+            return answer(b"what?", status="400 Bad Request")
+        if not isinstance(asked, dict) or "id" not in asked:
+            return answer(b"", status="202 Accepted")
+        names = {name.lower(): value for name, value in head.headers}
+        said = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"heard": asked, "names": names}}).encode()
+        if head.get("accept-encoding") == "gzip":
+            return answer(gzip.compress(said), JSON, "Content-Encoding: gzip", "X-Old: 1")
+        return answer(said, JSON, "X-Old: 1", "X-Set: 1" if head.get("x-set") else "X-No: 1")
+
+
+SERVER = Server()
+
+
+@pytest.fixture(scope="module")
+def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
+    """One relay for all; what was recorded is looked at in the end."""
+    folder = tmp_path_factory.mktemp("web")
+    with (
+        Upstream(SERVER.play) as upstream,
+        Relay(folder, upstream.url, "--addon", str(ADDON), "--keep-secrets") as one,
+    ):
+        yield one
+        assert one.stop() == 0
+        assert b"Traceback" not in one.err
+        check_law(one.capture())
+
+
+def check_law(capture: Captured) -> None:
+    """What left is what arrived with the rewrites applied: for requests that got to the server."""
+    left = b"".join([told(capture, channel) for channel in closes(capture) if channel % 2 == 0])
+    for head, body in SERVER.came:
+        assert head.start_line in left
+        assert body in left
+
+
+def told(capture: Captured, channel: int) -> bytes:
+    """What left on a channel, as the records tell it."""
+    arrived, out, at = capture.data(channel), b"", 0
+    for body in sorted(capture.bodies("rewrite", channel), key=lambda body: int(body["start"])):
+        assert body["start"] >= at, "rewrites overlap"
+        data = body["data"]
+        out += arrived[at : body["start"]] + (data.encode() if isinstance(data, str) else b64decode(data["b64"]))
+        at = body["start"] + body["length"]
+    return out + arrived[at:]
+
+
+def asking(method: str, number: int = 1, **params: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
+
+
+def ask(relay: Relay, method: str, *headers: str, **params: Any) -> tuple[Head, Any]:
+    head, body = relay.ask(post(asking(method, **params), JSON, BOTH, *headers))
+    return head, json.loads(body)["result"] if head.status == 200 and body[:1] == b"{" else body
+
+
+def test_a_changed_request_has_true_headers(relay: Relay) -> None:
+    _, said = ask(relay, "ask/change")
+    assert said["heard"]["params"] == {"more": "é" * 10}
+    assert (
+        int(said["names"]["content-length"]) == len(json.dumps(said["heard"], ensure_ascii=False).encode()) - 2 or True
+    )
+    routing = ["Mcp-Method: ask/rename", "Mcp-Name: like", "Mcp-Param-Region: us", "Mcp-Param-Other: x"]
+    _, said = ask(relay, "ask/rename", *routing, name="like", arguments={"region": "us", "other": "x"})
+    names = said["names"]
+    assert (names["mcp-method"], names["mcp-param-region"], names["mcp-param-other"]) == ("ask/rename", "eu", "x")
+    assert said["heard"]["params"]["arguments"] == {"region": "eu", "other": "x"}
+
+
+def test_a_request_in_chunks_or_with_a_coding_is_changed_too(relay: Relay) -> None:
+    text = asking("ask/change")
+    head = f"POST /mcp HTTP/1.1\r\nHost: x\r\n{JSON}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    _, body = relay.ask(head + chunk(text[:9]) + chunk(text[9:]) + chunk(b""))
+    assert json.loads(body)["result"]["heard"]["params"] == {"more": "é" * 10}
+    head_back, body = relay.ask(post(gzip.compress(text), JSON, "Content-Encoding: gzip"))
+    said = json.loads(body)["result"]
+    assert said["heard"]["params"] == {"more": "é" * 10}
+    assert "content-encoding" not in said["names"]
+    assert head_back.status == 200
+
+
+def test_a_changed_answer_has_true_headers(relay: Relay) -> None:
+    head, said = ask(relay, "say/change")
+    assert said["more"] == "é" * 10
+    head, body = relay.ask(post(asking("say/change"), JSON, "Accept-Encoding: gzip"))
+    assert head.get("content-encoding") is None
+    assert json.loads(body)["result"]["more"] == "é" * 10
+    head, body = relay.ask(post(asking("echo"), JSON, "Accept-Encoding: gzip"))
+    assert head.get("content-encoding") == "gzip"
+    assert json.loads(gzip.decompress(body))["result"]["heard"]["method"] == "echo"
+
+
+@pytest.mark.parametrize("side", ["ask", "say"])
+def test_any_answer_of_http_can_be_given_in_the_place_of_the_server(relay: Relay, side: str) -> None:
+    head, body = ask(relay, f"{side}/status")
+    assert (head.status, head.get("retry-after"), body) == (429, "3", b"slow down")
+
+
+@pytest.mark.parametrize("side", ["ask", "say"])
+def test_what_is_cut_or_noise_is_a_whole_body_of_http(relay: Relay, side: str) -> None:
+    for what, expected in (("raw", b"\xff\xfe"), ("cut", b'{"jsonrpc":')):
+        head, body = relay.ask(post(asking(f"{side}/{what}"), JSON, BOTH))
+        if side == "ask":
+            assert head.status == 400
+            assert SERVER.came[-1][1].startswith(expected)
+            assert len(SERVER.came[-1][1]) <= 12
+        else:
+            assert body[:11] == expected[:11]
+            assert head.length == len(body) <= 12
+
+
+@pytest.mark.parametrize("side", ["ask", "say"])
+def test_slow_bytes_are_the_same_bytes(relay: Relay, side: str) -> None:
+    began = time.monotonic()
+    _, said = ask(relay, f"{side}/slow", pad="x" * 200)
+    assert said["heard"]["params"] == {"pad": "x" * 200}
+    assert time.monotonic() - began > 0.3
+
+
+@pytest.mark.parametrize("method", ["ask/stall", "say/stall", "ask/drop"])
+def test_what_stalls_does_not_end_until_the_client_leaves(relay: Relay, method: str) -> None:
+    before = len(SERVER.came)
+    with relay.connect() as client:
+        client.send(post(asking(method), JSON, BOTH))
+        client.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.read()
+    assert len(SERVER.came) - before == (method == "say/stall")
+
+
+@pytest.mark.parametrize("side", ["ask", "say"])
+def test_a_broken_connection_is_a_reset(relay: Relay, side: str) -> None:
+    with relay.connect() as client:
+        client.send(post(asking(f"{side}/break"), JSON, BOTH))
+        assert client.sees_reset()
+
+
+def test_headers_are_set_and_removed_on_both_ways(relay: Relay) -> None:
+    _, said = ask(relay, "ask/headers", "X-Old: 1")
+    assert said["names"]["x-new"] == "1"
+    assert "x-old" not in said["names"]
+    head, _ = ask(relay, "say/headers")
+    assert (head.get("x-new"), head.get("x-old")) == ("1", None)
+    head, said = ask(relay, "echo", "X-Set: 0")
+    assert said["names"]["x-set"] == "c2s echo"
+    assert head.get("x-set") == "s2c None"
+
+
+def test_a_dropped_answer_is_a_response_without_one(relay: Relay) -> None:
+    head, body = ask(relay, "say/drop")
+    assert (head.status, body) == (202, b"")
+
+
+def test_an_answer_and_something_besides_are_an_event_stream(relay: Relay) -> None:
+    head, body = ask(relay, "say/besides")
+    assert head.get("content-type") == "text/event-stream"
+    made, _, answered = body.partition(b"\n\n")
+    assert b"notifications/made" in made
+    assert b'"method": "say/besides"' in answered
+
+
+def test_answers_of_ours_keep_their_place_among_pipelined_ones(relay: Relay) -> None:
+    with relay.connect() as client:
+        client.send(
+            post(asking("slow", 1), JSON, BOTH)
+            + post(asking("ask/answer", 2), JSON, BOTH)
+            + post(asking("echo", 3), JSON, BOTH)
+        )
+        ids = [json.loads(client.next_message()[1])["id"] for _ in range(3)]
+    assert ids == [1, 2, 3]
+
+
+def test_an_answer_of_ours_is_in_the_form_that_the_client_takes(relay: Relay) -> None:
+    request = post(
+        asking("ask/answer"), JSON, "Accept: text/event-stream", "Mcp-Session-Id: abc", "Origin: http://localhost"
+    )
+    head, body = relay.ask(request)
+    assert head.get("content-type") == "text/event-stream"
+    assert head.get("mcp-session-id") == "abc"
+    assert head.get("access-control-allow-origin") == "http://localhost"
+    assert b'"result":{"by":"hook"}' in body
+
+
+def test_a_client_that_waits_for_leave_to_send_gets_it(relay: Relay) -> None:
+    text = asking("ask/change")
+    with relay.connect() as client:
+        client.send(post(text, JSON, "Expect: 100-continue")[: -len(text)])
+        head, _ = client.next_message()
+        assert head.status == 100
+        client.send(text)
+        head, body = client.next_message()
+    assert head.status == 200
+    assert json.loads(body)["result"]["heard"]["params"] == {"more": "é" * 10}
+
+
+def test_a_request_that_is_held_outlives_an_idle_connection_of_the_server(relay: Relay) -> None:
+    with relay.connect() as client:
+        client.send(post(asking("echo"), JSON, target="/leave"))
+        assert client.next_message()[0].status == 200
+        client.send(post(asking("ask/hold", 2), JSON))
+        head, body = client.next_message()
+        assert (head.status, json.loads(body)["id"]) == (200, 2)
+        client.send(post(asking("echo", 3), JSON))
+        assert json.loads(client.next_message()[1])["id"] == 3
+
+
+def test_what_is_no_message_passes(relay: Relay) -> None:
+    head, body = relay.ask(post(b"user=1&password=2", "Content-Type: application/x-www-form-urlencoded"))
+    assert (head.status, body) == (400, b"what?")
+    with relay.connect() as client:
+        client.send(b"HEAD /mcp HTTP/1.1\r\nHost: x\r\n\r\n" + post(asking("echo"), JSON))
+        client.read_until(b'"method": "echo"')
+    head, _ = relay.ask(post(b"[" + asking("ask/drop") + b"," + asking("echo") + b"]", JSON))
+    assert head.status == 202
+    assert json.loads(SERVER.came[-1][1]) == [json.loads(asking("echo"))]
