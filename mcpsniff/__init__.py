@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mcpsniff.hooks.context import ctx as ctx
     from mcpsniff.hooks.options import Loader as Loader
     from mcpsniff.protocol.conversation import Conversation as Conversation
+    from mcpsniff.protocol.edits import Edit as Edit
     from mcpsniff.protocol.events import Close as Close
     from mcpsniff.protocol.events import Stderr as Stderr
     from mcpsniff.protocol.exchange import Exchange as Exchange
@@ -46,6 +47,7 @@ _ROOMS = {
     "mcpsniff.hooks.context": "ctx",
     "mcpsniff.hooks.options": "Loader",
     "mcpsniff.protocol.conversation": "Conversation",
+    "mcpsniff.protocol.edits": "Edit",
     "mcpsniff.protocol.events": "Close Stderr",
     "mcpsniff.protocol.exchange": "Exchange",
     "mcpsniff.protocol.message": "Message",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the process on the wire calls few of these, and what it loa
     from mcpsniff.hooks.actions import HttpHead
     from mcpsniff.hooks.options import Loader
     from mcpsniff.protocol.conversation import Conversation
+    from mcpsniff.protocol.edits import Edit
     from mcpsniff.protocol.events import Close, Stderr
     from mcpsniff.protocol.exchange import Exchange
     from mcpsniff.protocol.message import Message
@@ -128,6 +129,13 @@ class McpExchange(Hook, group=OBSERVING):
     """A request has found its end: answered, errored, input-required, cancelled, abandoned or, at the end, open."""
 
     exchange: "Exchange"
+
+
+@dataclass
+class McpRewrite(Hook, group=OBSERVING):
+    """Something else left than what came, or it was held: ``edit.by``, ``edit.change``, ``edit.of``, ``edit.left``."""
+
+    edit: "Edit"
 
 
 @dataclass

@@ -20,10 +20,12 @@ from mcpsniff.hooks.events import (
     McpOpen,
     McpRequest,
     McpResponse,
+    McpRewrite,
     McpStderr,
 )
 from mcpsniff.hooks.waiting import settled
 from mcpsniff.protocol.conversation import Conversation
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Close, Stderr
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.message import ERROR, NOTIFICATION, REQUEST, RESPONSE, Message
@@ -94,6 +96,8 @@ class Told:
             yield McpExchange(event)
         elif isinstance(event, Finding):
             yield McpFinding(event)
+        elif isinstance(event, Edit):
+            yield McpRewrite(event)
         elif isinstance(event, Stderr):
             yield McpStderr(event)
         elif isinstance(event, Close):

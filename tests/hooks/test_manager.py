@@ -50,7 +50,7 @@ def test_hooks_are_told_of_every_event_in_order(tmp_path: Path, capture: str) ->
     told = variable(addon, "told")
     events = [event for found in Session(open_capture(str(CAPTURES / f"{capture}.mcpcap"))).events() for event in found]
     kinds = {"Frame": "mcp_frame", "Message": "mcp_message", "Exchange": "mcp_exchange", "Finding": "mcp_finding"}
-    kinds |= {"Stderr": "mcp_stderr", "Close": "mcp_close"}
+    kinds |= {"Stderr": "mcp_stderr", "Close": "mcp_close", "Edit": "mcp_rewrite"}
     expected = [(kinds[type(event).__name__], event) for event in events if type(event).__name__ in kinds]
     plain = [(name, it) for name, it in told if name in kinds.values()]
     assert [(name, repr(it)) for name, it in plain] == [(name, repr(it)) for name, it in expected]
@@ -120,3 +120,22 @@ def test_a_new_version_is_told_what_comes_after_it(tmp_path: Path) -> None:
             written(path, path.read_text() + "#\n", OLD + 1)
     assert len(old) == 1
     assert len(variable(addon, "told")) == 6
+
+
+def test_what_was_changed_on_the_way_is_told(tmp_path: Path) -> None:
+    text = "from mcpsniff import ctx\ndef mcp_rewrite(edit):\n    ctx.log.info(f'{edit.change} by {edit.by}')\n"
+    said: list[str] = []
+    manager = Manager(read([str(written(tmp_path / "addon.py", text))], [], said.append))
+    lines = [
+        b'{"mcpcap":1,"run":"x","part":1,"started":"2026-11-29T10:00:00Z","transport":"stdio"}',
+        b'[0,"open",0,{"kind":"stdin","dir":"c2s","conn":0}]',
+        b'[1,"chunk",0,"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"x\\"}\\n"]',
+        b'[2,"rewrite",0,{"start":0,"length":31,"data":"","by":"mine"}]',
+    ]
+    path = tmp_path / "edited.mcpcap"
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    session = Session(open_capture(str(path)))
+    told = manager.told_of(session.conversation)
+    for events in session.events():
+        told.feed(events)
+    assert said == ["dropped by mine"]
