@@ -151,6 +151,20 @@ def test_places() -> None:
     ]
 
 
+def test_each_session_has_its_own_places() -> None:
+    """Two clients that count their ids in the same way, at once."""
+    faulty = Faulty("latency=0us,if=method:tools/call kind:request")
+    for talk in ("one", "two"):
+        faulty.client(request(0, "initialize"), talk)
+    for talk in ("two", "one", "neither"):
+        faulty.client(call(1, "echo"), talk)
+    assert [why.partition("(")[2][:-1] for why in faulty.whys] == [
+        "client's request tools/call id 1 of session 2",
+        "client's request tools/call id 1",
+        "client's request tools/call id 1 no. 2",
+    ]
+
+
 def test_hostile_text_comes_back_from_a_capture(tmp_path: Path) -> None:
     faulty = Faulty('noise="a) + drop (client\'s, 100%41 \u202e",if=kind:request', "latency=0us,if=kind:request")
     faulty.client(call(1, "echo"))
