@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """What edit mode costs, in one run side by side with no wrapper and with the plain one (that is for `bench/stdio.py`).
 
-Usage: python bench/edit.py [--trips 3000] [--tries 3] [--json OUT]
+Usage: python bench/edit.py [--trips 3000] [--posts 3000] [--tries 3] [--json OUT]
 
     round trip   requests of 200 bytes over stdio, one after another; all candidates take turns in short blocks, so that
                  noise of the machine hits all alike. `edit` has one addon whose hook returns each message as it is,
                  `change` one that changes an argument of each request, which is then written and recorded.
 
+    http         the same of POSTs on a connection that is kept, and of events in a stream (`bench/http.py`)
+
 The exit status says whether the limit is kept. On a busy machine a try that is over it is repeated.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import shlex
@@ -78,10 +81,42 @@ def report(results: dict[str, dict[str, float]]) -> bool:
     return added <= ADDED
 
 
+def over_http(folder: Path, posts: int) -> dict[str, dict[str, float]]:
+    """Measure the same over HTTP, and print one line per way; microseconds."""
+    spec = importlib.util.spec_from_file_location("bench_http", REPO / "bench" / "http.py")
+    assert spec is not None
+    assert spec.loader is not None
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    results: dict[str, dict[str, float]] = {}
+    with bench.serving("tests/torture/http_fake_server.py", "--rate", "50") as server:
+        ways = [bench.Way("direct", server), bench.Way("plain", server)]
+        ways += [bench.Way(name, server, "--addon", str(folder / f"{name}.py")) for name in ADDONS]
+        try:
+            kept, events = bench.measure_posts(ways, posts), bench.measure_events(ways, 300)
+        finally:
+            for way in ways:
+                way.stop()
+                way.remove()
+    print(f"{'http':10} {'post us':>8} {'added':>8} {'x plain':>8} {'p99 us':>8} {'event us':>8}")
+    for name, blocks in kept.items():
+        row = {
+            "post": median([seconds for block in blocks for seconds in block]) * 1e6,
+            "p99": median([pct(block, 0.99) for block in blocks]) * 1e6,
+            "event": median(events[name]) * 1e6,
+        }
+        results[name] = row
+        added = row["post"] - results["direct"]["post"]
+        ratio = row["post"] / results.get("plain", row)["post"]
+        print(f"{name:10} {row['post']:8.0f} {added:8.0f} {ratio:8.2f} {row['p99']:8.0f} {row['event']:8.0f}")
+    return results
+
+
 def main() -> int:
     """Measure, up to so many times until the limit is kept, and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trips", type=int, default=3000)
+    parser.add_argument("--posts", type=int, default=3000, help="over HTTP; 0: none")
     parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -92,8 +127,9 @@ def main() -> int:
             results = measured(candidates(Path(folder)), options.trips)
             if report(results):
                 break
+        web = over_http(Path(folder), options.posts) if options.posts else {}
     if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1))
+        Path(options.json).write_text(json.dumps({**results, "http": web}, indent=1))
     return 0 if results["edit"]["added"] <= ADDED else 1
 
 

@@ -125,7 +125,7 @@ class Client:
 class Way:
     """A way to the server: direct, or through a relay."""
 
-    def __init__(self, name: str, server: int, *, view: bool = False) -> None:
+    def __init__(self, name: str, server: int, *options: str, view: bool = False) -> None:
         self.name = name
         self.port = server
         self.folder = tempfile.mkdtemp(prefix="bench-http-")
@@ -135,7 +135,7 @@ class Way:
             return
         self.port = free_port()
         words = [sys.executable, "-m", "mcpsniff", "http", f"http://127.0.0.1:{server}/mcp", "--no-transcript"]
-        words += ["--listen", f"127.0.0.1:{self.port}", "--dir", self.folder]
+        words += ["--listen", f"127.0.0.1:{self.port}", "--dir", self.folder, *options]
         environment = {**os.environ, "PYTHONPATH": str(REPO), "TERM": "xterm-256color"}
         output: int = subprocess.DEVNULL
         if view:
