@@ -96,7 +96,8 @@ INTERCEPTING: "Final" = (
     Option(
         ("--addon",),
         "FILE",
-        "Load this Python file: its functions named mcp_... are told of messages, and may change them.",
+        "Load this Python file, or a ready addon by its name (mcpsniff addons lists them): its functions named mcp_..."
+        " are told of messages, and may change them (docs/addons.md).",
         is_repeated=True,
     ),
     Option(("--set",), "NAME=VALUE", "Set an option of an addon.", is_repeated=True),
@@ -130,7 +131,7 @@ INTERCEPTING: "Final" = (
         ("--respond",),
         "WHAT=JSON",
         "Answer requests that WHAT (as of --block, or a filter expression) matches in the receiver's place: with this"
-        " result, or this {\"error\": ...}, or the one in @FILE.",
+        ' result, or this {"error": ...}, or the one in @FILE.',
         is_repeated=True,
     ),
     Option(
