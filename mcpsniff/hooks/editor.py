@@ -165,10 +165,15 @@ class Editor:
         """A stream is about to end: what is still to leave on it (ADDED). May wait for what is to overtake it."""
         return self._keeper.flush(lane)
 
-    def edit_head(self, head: HttpHead) -> None:
-        """Let interceptors change a head of HTTP."""
+    def edit_head(self, head: HttpHead) -> str:
+        """Let interceptors change a head of HTTP; return who has, the last one if several have."""
+        by = ""
         for interceptor in self.interceptors:
+            headers, status = list(head.headers), head.status
             interceptor.edit_head(head)
+            if head.headers != headers or head.status != status:
+                by = interceptor.name
+        return by
 
     def begin(self, remark: Callable[[str], object]) -> None:
         """Traffic begins: see `Interceptor`."""

@@ -100,10 +100,9 @@ class TriedEditor:
         """See `Editor`."""
         return self._editor.edit(*arguments) if self._trial.verdict is Verdict.KEEP else None
 
-    def edit_head(self, head: HttpHead) -> None:
+    def edit_head(self, head: HttpHead) -> str:
         """See `Editor`."""
-        if self._trial.verdict is Verdict.KEEP:
-            self._editor.edit_head(head)
+        return self._editor.edit_head(head) if self._trial.verdict is Verdict.KEEP else ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._editor, name)

@@ -53,20 +53,19 @@ class Leaving:
 
     def edited(self, hub: "Hub", errand: "Errand", message: "Message | None") -> None:
         """Let edit hooks change the head."""
-        for interceptor in hub.editor.interceptors:
-            head = HttpHead(
-                self._head.direction,
-                errand.head.method or "",
-                errand.head.target or "",
-                self.status,
-                list(self.headers),
-                message,
-                errand.session.talk.number,
-            )
-            interceptor.edit_head(head)
-            if head.headers != self.headers or head.status != self.status:
-                self.headers, self.status = [(str(name), str(value)) for name, value in head.headers], head.status
-                self._by = interceptor.name
+        head = HttpHead(
+            self._head.direction,
+            errand.head.method or "",
+            errand.head.target or "",
+            self.status,
+            list(self.headers),
+            message,
+            errand.session.talk.number,
+        )
+        by = hub.editor.edit_head(head)
+        if by:
+            self.headers, self.status = [(str(name), str(value)) for name, value in head.headers], head.status
+            self._by, self._why = by, ""
 
     def drop(self, output: "Output", by: str, why: str, us: int) -> None:
         """Record that nothing of it leaves."""
