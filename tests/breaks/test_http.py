@@ -16,10 +16,12 @@ from tests.cli.running import COMMAND, environment
 from tests.proxy.wrapped import wait_for
 
 MANY = 200
+NOTE = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n'
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + NOTE
 
 
 class Server:
-    """Answers each POST with its arguments."""
+    """Answers each POST with its arguments; those whose arguments ask for it in a stream, behind a notification."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=MANY)
@@ -47,10 +49,11 @@ class Server:
                     self.asked.append(asked["id"])
                     answer = {"jsonrpc": "2.0", "id": asked["id"], "result": asked["params"]["arguments"]}
                     data = json.dumps(answer).encode()
-                    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(
-                        data
-                    )
-                    connection.sendall(head + data)
+                    if asked["params"]["arguments"].get("stream"):
+                        connection.sendall(STREAM + b"data: " + data + b"\n\n")
+                        return
+                    head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                    connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
 
     def close(self) -> None:
         self._listener.close()
@@ -61,14 +64,21 @@ class Server:
 class Client:
     """A POST on a connection of its own."""
 
-    def __init__(self, url: str, number: int) -> None:
+    def __init__(self, url: str, number: int, **arguments: object) -> None:
         host, _, port = url.split("/")[2].partition(":")
         self.socket = socket.create_connection((host, int(port)))
         self.socket.settimeout(60)
-        body = call(number, n=number)
+        body = call(number, n=number, **arguments)
         head = f"POST /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
         accept = "Accept: application/json, text/event-stream\r\n"
         self.socket.sendall(f"{head}{accept}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    def stream(self) -> bytes:
+        """The whole response of a stream, but for its head."""
+        data = b""
+        while piece := self.socket.recv(65536):
+            data += piece
+        return data.partition(b"\r\n\r\n")[2]
 
     def answer(self) -> dict[str, object]:
         data = b""
@@ -121,6 +131,23 @@ def test_hundreds_are_held_and_each_goes_its_own_way(server: Server, tmp_path: P
             assert clients[number].answer()["result"] == {"n": number}
         assert sorted(server.asked) == list(range(1, MANY, 2))
         for client in clients:
+            client.socket.close()
+
+
+def test_a_held_event_holds_up_its_own_stream_alone(server: Server, tmp_path: Path) -> None:
+    with relay(server, tmp_path, "--break", "kind:notification dir:s2c") as (url, link, _):
+        clients = [Client(url, number, stream=True) for number in (1, 2)]
+        assert comes(link, lambda: len(link.held) == 2)
+        other = Client(url, 3)
+        assert other.answer()["result"] == {"n": 3}
+        link.order("drop", 1)
+        link.order("change", 2, text='{"jsonrpc":"2.0","method":"notifications/other"}')
+        streams = [client.stream() for client in clients]
+        assert sorted(stream.count(b"data: ") for stream in streams) == [1, 2]
+        (changed,) = [stream for stream in streams if b"notifications" in stream]
+        assert b'data: {"jsonrpc":"2.0","method":"notifications/other"}\n\n' in changed
+        assert all(b'"stream": true' in stream for stream in streams)
+        for client in (*clients, other):
             client.socket.close()
 
 
