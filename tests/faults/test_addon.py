@@ -1,8 +1,12 @@
 """addons/faults.py: the same faults as `--fault`, as an addon."""
 
+import json
 from pathlib import Path
 
 from mcpsniff.proxy.faults.recorded import faults_of
+from tests.addons.stock import Mitmdump
+from tests.cli.running import run
+from tests.proxy.relayed import Peer, Upstream, answer, post
 from tests.relay.wires import wire
 
 ADDON = Path(__file__).resolve().parents[2] / "addons" / "faults.py"
@@ -34,9 +38,32 @@ def test_the_addon_does_faults_and_tells_of_them(tmp_path: Path) -> None:
 
 
 def test_a_fault_that_cannot_be_read_is_refused_at_the_start(tmp_path: Path) -> None:
-    from tests.cli.running import run
-
     words = ("--addon", str(ADDON), "--set", "faults=drpo", "--", "true")
     ran = run("stdio", "--dir", str(tmp_path), *words)
     assert ran.status == 2
     assert "did you mean drop" in ran.err
+
+
+def test_the_addon_does_faults_in_stock_mitmproxy(tmp_path: Path) -> None:
+    def serve(peer: Peer) -> None:
+        while True:
+            _, body = peer.next_message()
+            peer.send(answer(ANSWER % json.loads(body)["id"], "Content-Type: application/json"))
+
+    settings = ("faults=wrong-id,if=tool:a", "faults=status=429:30,if=tool:b", "faults_seed=7")
+    words = [word for setting in settings for word in ("--set", setting)]
+    with Upstream(serve) as upstream, Mitmdump(tmp_path, upstream.url, "-s", str(ADDON), *words) as stock:
+        said = []
+        for number, tool in enumerate((b"a", b"b", b"c")):
+            with stock.connect() as peer:
+                peer.send(post(CALL % (number, tool), "Content-Type: application/json", "Mcp-Session-Id: s1"))
+                said.append(peer.next_message())
+        assert stock.stop() == 0
+    assert [head.status for head, _ in said] == [200, 429, 200]
+    assert [said[0][1], said[2][1]] == [ANSWER.replace(b"%d", b'"0"'), ANSWER % 2]
+    assert said[1][0].get("retry-after") == "30"
+    assert "faults: wrong-id,if=tool:a once; status=429:30,if=tool:b once (--fault-seed 7 repeats them)" in stock.log
+    (capture,) = stock.folder.glob("*.mcpcap")
+    assert sorted(one.text for found in faults_of(str(capture)).values() for one in found) == [
+        "status=429:30", "wrong-id=type",
+    ]  # fmt: skip
