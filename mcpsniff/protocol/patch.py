@@ -21,9 +21,10 @@ NOT_READ: Final = "what is nested too deeply to be read stays where it is"
 _PLAIN: Final = (str, int, float, dict, list)
 _DECODER: Final = json.JSONDecoder(strict=False)
 _WHITE: Final = re.compile(r"[ \t\r\n]*+")
-_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_SCALAR: Final = re.compile(r"[-+.\w]++")
+_NAME: Final = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")([ \t\r\n]*+:[ \t\r\n]*+)', re.DOTALL)
+_SIMPLE: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[-+.\w]++', re.DOTALL)
 _MARK: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
+_COMMA: Final = re.compile(r"[ \t\r\n]*+,?[ \t\r\n]*+")
 
 
 class _UnreadError(ValueError):
@@ -146,44 +147,54 @@ def _applied(text: str, plan: Plan) -> str:
 def _located(text: str, at: int, plan: Plan | None) -> _Item:
     """The value that begins at ``at``, with what is in it if that is changed."""
     bracket = text[at : at + 1]
-    if not (isinstance(plan, Members) and bracket == "{") and not (isinstance(plan, Elements) and bracket == "["):
-        return _Item(at, at, _end(text, at))
+    if bracket == "{" and isinstance(plan, Members):
+        return _object(text, at, plan)
+    if bracket == "[" and isinstance(plan, Elements):
+        return _array(text, at, plan)
+    return _Item(at, at, _end(text, at))
+
+
+def _object(text: str, at: int, plan: Members) -> _Item:
     items: list[_Item] = []
     position = _skip(text, at + 1)
-    changes = {} if isinstance(plan, Members) else plan.changes
-    while text[position : position + 1] not in ("}", "]", ""):
-        if isinstance(plan, Members):
-            item = _member(text, position, plan)
+    while text[position : position + 1] not in ("}", ""):
+        found = _NAME.match(text, position)
+        if found is None:
+            raise _NoPlaceError
+        name, colon = name_of(found[1]), found[2]
+        value = found.end()
+        change = plan.changed.get(name)
+        if change is None:
+            item = _Item(position, value, _end(text, value), name, colon)
         else:
-            item = _located(text, position, changes.get(len(items)))
+            inside = _located(text, value, change)
+            item = _Item(position, value, inside.stop, name, colon, inside.items)
         items.append(item)
-        position = _skip(text, item.stop)
-        if text[position : position + 1] == ",":
-            position = _skip(text, position + 1)
+        position = _skip(text, item.stop, _COMMA)
     return _Item(at, at, position + 1, items=items)
 
 
-def _member(text: str, at: int, plan: Members) -> _Item:
-    named = _end(text, at)
-    name = name_of(text[at:named])
-    value = _skip(text, _skip(text, named) + 1)
-    item = _located(text, value, plan.changed.get(name))
-    return _Item(at, value, item.stop, name, text[named:value], item.items)
+def _array(text: str, at: int, plan: Elements) -> _Item:
+    items: list[_Item] = []
+    position = _skip(text, at + 1)
+    changes = plan.changes
+    while text[position : position + 1] not in ("]", ""):
+        item = _located(text, position, changes.get(len(items)))
+        items.append(item)
+        position = _skip(text, item.stop, _COMMA)
+    return _Item(at, at, position + 1, items=items)
 
 
-def _skip(text: str, at: int) -> int:
-    found = _WHITE.match(text, at)
+def _skip(text: str, at: int, what: re.Pattern[str] = _WHITE) -> int:
+    found = what.match(text, at)
     return at if found is None else found.end()
 
 
 def _end(text: str, at: int) -> int:
     """Where the value ends that begins at ``at``."""
-    first = text[at : at + 1]
-    if first not in ("{", "["):
-        found = (_STRING if first == '"' else _SCALAR).match(text, at)
-        if found is None:
-            raise _NoPlaceError
-        return found.end()
+    simple = _SIMPLE.match(text, at)
+    if simple is not None:
+        return simple.end()
     try:
         return _DECODER.raw_decode(text, at)[1]
     except (ValueError, RecursionError):
