@@ -96,8 +96,10 @@ class Editing:
         if not entries and (head := self._window.head_around(channel.number, start)) is not None:
             entries = [head]
         http = next((entry.http for entry in entries if entry.http is not None), None)
+        data = edit.fields.get("data")
+        is_whole = isinstance(data, bytes) and starts_http(data)  # a response of its own, to the next request
         if http is None and talk is None:
-            http = channel.current() or (None if beside is None else beside.http)
+            http = beside.http if beside is not None and not is_whole else channel.current()
         edit.http = http
         talk = next((entry.talk for entry in entries if entry.talk is not None), talk)
         talk = talk or (None if http is None else http.talk) or (None if beside is None else beside.talk)

@@ -18,6 +18,9 @@ MANY: Final = 20_000
 BYTES: Final = 2 << 20
 """Bytes of frames that are remembered: while a message is held, at most 1 MiB of what comes after it is read."""
 
+FRAMING: Final = 32
+"""Bytes of framing that may lie between what was inserted and the frame beside it."""
+
 
 @dataclass(slots=True)
 class Entry:
@@ -83,16 +86,21 @@ class Window:
         return None
 
     def beside(self, channel: int, at: int) -> Entry | None:
-        """The frame that ends where ``at`` is or lies around it, else the one that begins there."""
+        """The frame that ends where ``at`` is or lies around it, else the one that begins there.
+
+        Between two frames may be what frames the chunks of a body.
+        """
         after = None
         for entry in reversed(self._channels.get(channel, ())):
             if entry.frame is None:
                 continue
-            if entry.start < at:
-                return entry if entry.stop >= at or after is None else after
-            if entry.start == at:
+            if entry.start >= at:
                 after = entry
-        return after
+                continue
+            if at - entry.stop <= FRAMING:
+                return entry
+            break
+        return after if after is not None and after.start - at <= FRAMING else None
 
     def next(self, channel: int, at: int) -> Entry | None:
         """The first frame that begins at ``at`` or later."""

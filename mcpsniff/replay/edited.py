@@ -5,8 +5,10 @@ where the server got something else. Who answers in the server's place, or asks 
 session of the client's that a replay plays again.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from mcpsniff.decoder import Event
 from mcpsniff.protocol.edits import DROPPED, Edit
@@ -19,31 +21,51 @@ TO_CLIENT = "s2c"
 
 def as_the_client_saw(lists: Iterable[list[Event]]) -> Iterator[list[Event]]:
     """The events of a capture, all of them, with what left for the client in the place of what came for it."""
-    kept = list(lists)
-    edits = [event for events in kept for event in events if isinstance(event, Edit)]
+    events = list(chain.from_iterable(lists))
+    edits = [(at, event) for at, event in enumerate(events) if isinstance(event, Edit)]
     if not edits:
-        yield from kept
+        yield events
         return
-    hidden = _hidden(edits)
-    for events in kept:
-        yield [one for event in events for one in _seen(event, hidden)]
+    hidden: set[int] = set()
+    """The numbers of frames that did not reach the client as they came."""
+    left: dict[int, list[Message]] = defaultdict(list)
+    """By the place of the event before which it is to stand."""
+    places = _Places(events)
+    for at, edit in edits:
+        if edit.direction != TO_CLIENT or edit.kind != "rewrite" or _is_made(edit.http):
+            continue
+        if edit.of is not None and (edit.left or edit.change == DROPPED):
+            hidden.add(edit.of.frame.n)
+        left[places.of(edit, at)] += _messages(edit)
+    for at, event in enumerate(events):
+        yield [*left.get(at, ()), *_seen(event, hidden)]
 
 
-def _hidden(edits: list[Edit]) -> set[int]:
-    """The frames, and by those the messages, that did not reach the client as they came."""
-    return {
-        edit.of.frame.n for edit in edits if edit.direction == TO_CLIENT and edit.of is not None and _replaces(edit)
-    }
+class _Places:
+    """Where things stand among events."""
 
+    def __init__(self, events: list[Event]) -> None:
+        self._by_number = {event.n: at for at, event in enumerate(events) if isinstance(event, Message | Edit)}
+        self._frames: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        """By channel: where frames begin, and their places."""
+        for at, event in enumerate(events):
+            if isinstance(event, Frame) and event.spans:
+                self._frames[event.spans[0].channel].append((event.spans[0].start, at))
 
-def _replaces(edit: Edit) -> bool:
-    return edit.kind == "rewrite" and (bool(edit.left) or edit.change == DROPPED)
+    def of(self, edit: Edit, at: int) -> int:
+        """Where what left stands: in the place of what came, over HTTP before what came after it on its stream."""
+        if edit.of is not None:
+            return self._by_number.get(edit.of.n, at)
+        if edit.http is None or not edit.spans:
+            return at
+        start = edit.spans[0].start
+        following = next((place for begin, place in self._frames[edit.spans[0].channel] if begin >= start), at)
+        asked = None if edit.link is None else self._by_number.get(edit.link.request)
+        return min(at, following if asked is None else max(following, asked + 1))
 
 
 def _seen(event: Event, hidden: set[int]) -> Iterator[Event]:
     if isinstance(event, Edit):
-        if event.direction == TO_CLIENT and not _is_made(event.http):
-            yield from _messages(event)
         return
     if isinstance(event, Message):
         if event.frame.n not in hidden and not _is_made(event.http):

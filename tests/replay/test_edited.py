@@ -70,3 +70,28 @@ def test_over_http() -> None:
     assert [scene.method for scene in calls] == ["initialize", "tools/call", "tools/call"]
     assert [scene.answer and scene.answer.result.get("n") for scene in calls] == [None, 2, 3]
     assert script.lacks == []
+
+
+def test_events_that_were_added_and_changed_after_the_whole_stream_had_come() -> None:
+    from mcpsniff.replay.reading import read_script
+
+    def log(data: str) -> dict[str, object]:
+        return {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": data}}
+
+    web = Web()
+    web.came(0, post(asked(1)))
+    first, second = chunk(event(log("b"))), chunk(event(answered(1, n=1)))
+    start = web.came(1, STREAM + first + second + b"0\r\n\r\n") + len(STREAM)
+    web.rewrite(1, start, 0, chunk(event(log("a"))))
+    web.rewrite(1, start + len(first), 0, chunk(event(log("c"))))
+    web.rewrite(1, start + len(first), len(second), chunk(event(answered(1, n=2))))
+    script = read_script(capture(web.close().records, transport="http"))
+    (talk,) = script.talks
+    (call,) = [scene for scene in talk.scenes if scene.method == "tools/call"]
+    said = [line.message.body for line in call.lines if line.message is not None]
+    assert [one.get("params", one.get("result")) for one in said] == [
+        {"level": "info", "data": "a"},
+        {"level": "info", "data": "b"},
+        {"level": "info", "data": "c"},
+        {"n": 2},
+    ]
