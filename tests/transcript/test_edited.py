@@ -69,6 +69,7 @@ def test_markdown_and_html_tie_it_to_its_message() -> None:
     made = html(SAMPLE).decode()
     assert re.search(r"<li id=n10 class=edit><a href=#n9>changed #9</a>", made)
     assert "by mask_secrets" in made
+    assert "<p>On the way: 8 edits (1 changed, 4 dropped," in made
 
 
 def test_json_lines() -> None:

@@ -93,6 +93,8 @@ def summary_section(summary: Summary) -> Iterator[str]:
     yield f"<p>{content(', '.join(sent))}.</p>\n"
     for line in summary.http.lines():
         yield f"<p>{content(line.replace('event', 'Event', 1) if line.startswith('event') else line)}.</p>\n"
+    for line in summary.edits.lines():
+        yield f"<p>{content(line.replace('on', 'On', 1))}.</p>\n"
     if summary.methods:
         yield from _table(summary)
     yield from _requests(summary.refused_first, summary.refused, "refused with an HTTP status", summary.last_t)
