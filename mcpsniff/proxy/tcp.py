@@ -46,7 +46,7 @@ DRAIN: "Final" = 1.0
 REST: "Final" = 0.1
 """Seconds without a byte that make a rest, unless an answer is still to come."""
 DESCRIPTORS: "Final" = 1 << 16
-"""Descriptors that we ask for; a connection takes four."""
+"""Descriptors that we ask for; a connection takes four, in edit mode eight."""
 SHORTAGE: "Final" = 0.1
 """Seconds until connections are accepted again when the system had no room for one."""
 
