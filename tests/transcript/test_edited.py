@@ -4,6 +4,7 @@ import re
 
 from mcpsniff.decoder import Decoder
 from mcpsniff.transcript.at import EventPage, event_lines, find_event
+from mcpsniff.transcript.live.foot import OpenRequests, Waiting
 from mcpsniff.transcript.rows import EDIT, Row, RowBuilder
 from mcpsniff.transcript.terminal import plain
 from tests.decoder.test_edited_http import Web, post, request, response, result
@@ -126,6 +127,15 @@ def test_hostile_names_and_reasons_are_harmless() -> None:
     assert "&lt;b&gt;" in page
     assert not re.search(r"by [^<]*<b>", page)
     assert "href=#n3>" not in page.split("dropped by")[1].split("</li>")[0]
+
+
+def test_nobody_waits_for_what_was_dropped() -> None:
+    waiting = OpenRequests()
+    decoder = Decoder()
+    for record in Session().ask(1).change(None).ask(2).records:
+        events = decoder.feed(record)
+        waiting.feed(events, events)
+    assert [going.exchange.id for going in waiting.waiting(1_000_000) if isinstance(going, Waiting)] == ["2"]
 
 
 def test_headers_that_are_changed_every_time_are_told_once() -> None:

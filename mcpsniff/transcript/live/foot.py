@@ -66,6 +66,8 @@ class OpenRequests:
     def waiting(self, now_us: int, who: Segment | None = None) -> Iterator[Going]:
         """What is open, the oldest first; ``now_us`` microseconds have gone by since the start."""
         for exchange in self._open.values():
+            if exchange.is_kept_back:
+                continue  # nobody will answer what did not go on
             yield Waiting(exchange, max(now_us - exchange.t_request, 0), who)
         for event in self._streams.values():
             yield Streaming(event, max(now_us - event.t, 0), who)
