@@ -7,6 +7,7 @@ import pytest
 
 from mcpsniff.errors import UsageError
 from mcpsniff.proxy.rules.reading import rules_from
+from tests.cli.running import run
 from tests.rules.test_actions import NONE
 
 OPTIONS = [
@@ -134,3 +135,21 @@ def test_a_wrong_expression_in_a_file_is_pointed_at(tmp_path: Path) -> None:
     first, *pointing = caught.value.lines
     assert first.endswith("r.toml, line 3: filter, column 8: there is no field stat; did you mean state?")
     assert pointing == ["  tool:a stat:open", "         ^"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stdio", "--block", "tool:a state:open", "--", "touch", "FILE"),
+        ("http", "--block", "tool:a state:open", "http://127.0.0.1:9"),
+    ],
+)
+def test_nothing_is_started_with_a_wrong_rule(words: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "started"
+    ran = run(*(str(file) if word == "FILE" else word for word in words), env={"MCPSNIFF_DIR": str(tmp_path / "none")})
+    assert (ran.status, ran.out) == (2, "")
+    first, *pointing = ran.err.splitlines()
+    assert first.startswith(f"mcpsniff {words[0]}: --block: filter, column 8: state: cannot be asked here: ")
+    assert first.endswith(f"(try mcpsniff {words[0]} --help)")
+    assert pointing == ["  tool:a state:open", "         ^"]
+    assert list(tmp_path.iterdir()) == []
