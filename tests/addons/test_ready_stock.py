@@ -58,7 +58,7 @@ def test_all_do_their_work(both: tuple[Wire, Mitmdump]) -> None:
     assert dump.stop() == 0, dump.log
     log = dump.log
     assert "Traceback" not in log
-    assert "tools/call search" in log
+    assert "tools/call find" in log
     records = _records(dump)
     assert {body["by"] for _, kind, _, body in records if kind == "rewrite"} >= {
         "block_tool",
