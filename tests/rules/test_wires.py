@@ -72,9 +72,7 @@ def test_a_call_is_refused_and_another_one_answered_without_the_server(between: 
 
 
 def test_a_call_is_renamed_and_has_an_argument_more_and_its_answer_says_less(between: Wire) -> None:
-    between.client.send(
-        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name": "say","arguments":{"b":12}}}'
-    )
+    between.client.send(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name": "say","arguments":{"b":12}}}')
     assert between.server.take() == (
         b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name": "echo","arguments":{"b":12,"city":"Paris"}}}'
     )
