@@ -259,3 +259,24 @@ def test_what_is_no_message_passes(relay: Relay) -> None:
     head, _ = relay.ask(post(b"[" + asking("ask/drop") + b"," + asking("echo") + b"]", JSON))
     assert head.status == 202
     assert json.loads(SERVER.came[-1][1]) == [json.loads(asking("echo"))]
+
+
+def test_secrets_are_masked_in_what_left_too(tmp_path: Path) -> None:
+    came: list[tuple[Head, bytes]] = []
+
+    def quiet(peer: Peer) -> None:
+        while True:
+            came.append(peer.next_message())
+            peer.send(answer(b'{"jsonrpc":"2.0","id":1,"result":{}}', JSON))
+
+    with Upstream(quiet) as upstream, Relay(tmp_path, upstream.url, "--addon", str(ADDON)) as relay:
+        head, _ = relay.ask(post(asking("ask/before"), JSON, "Authorization: Bearer my-secret-1", target="/secret"))
+        assert head.status == 200
+        assert relay.stop() == 0
+        raw = relay.capture().path.read_bytes()
+    assert b"notifications/before" in came[0][1]
+    assert came[0][0].get("authorization") == "Bearer my-secret-1"
+    assert came[1][0].get("authorization") == "Bearer other-secret-2"
+    assert b"secret-1" not in raw
+    assert b"secret-2" not in raw
+    assert b"notifications/before" in raw

@@ -42,6 +42,8 @@ def act(message: Message, what: str) -> mcpsniff.Returned:
         return None
     elif what == "besides":
         return [NOTE, message]
+    elif what == "before":
+        return [mcpsniff.notification("notifications/before"), message]
     elif what == "answer":
         return mcpsniff.answer(message, {"by": "hook"})
     elif what == "hold":
@@ -50,5 +52,7 @@ def act(message: Message, what: str) -> mcpsniff.Returned:
 
 
 def mcp_edit_head(head: actions.HttpHead) -> None:
+    if head.get("Authorization") is not None and head.target == "/secret":
+        head.set("Authorization", "Bearer other-secret-2")
     if head.get("X-Set") is not None:
         head.set("X-Set", f"{head.direction} {head.message.method if head.message else None}")

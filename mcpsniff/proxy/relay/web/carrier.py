@@ -56,8 +56,13 @@ class WebCarrier:
         self._is_lost = False
         self.outputs = [Output(self.recorder, channel + way, ends.sinks[way]) for way in (REQUESTS, RESPONSES)]
         self.intakes: list[Intake] = []
-        for way in (REQUESTS, RESPONSES):
-            self.intakes.append(self._intake(way, channel + way))
+        try:
+            for way in (REQUESTS, RESPONSES):
+                self.intakes.append(self._intake(way, channel + way))
+        except OSError:  # no descriptors left
+            for intake in self.intakes:
+                intake.close()
+            raise
         self.requests = Requests(self)
         self.responses = Responses(self)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from mcpsniff.proxy.mask_names import is_credential_header
 from mcpsniff.wire.http1_parts import CHUNKED, LENGTH, Head
 
 type Pairs = list[tuple[str, str]]
@@ -137,6 +138,8 @@ def _trimmed(old: list[bytes], new: list[bytes]) -> tuple[int, int, bytes] | Non
 
 
 def _value(old: bytes, new: bytes) -> int:
-    """How many bytes before the value two lines of the same header have in common."""
-    name = old.partition(b":")[0] + b": "
-    return len(name) if old.startswith(name) and new.startswith(name) else 0
+    """How many bytes before the value two lines of the same header have in common; none if a secret is to be known."""
+    name = old.partition(b":")[0]
+    if is_credential_header(name.decode("latin-1")):
+        return 0
+    return len(name) + 2 if old.startswith(name + b": ") and new.startswith(name + b": ") else 0

@@ -236,14 +236,14 @@ class Responses:
         besides = errand.backs + [out for out in mine if out.what == ADDED]
         unsaid = [out for out in besides if not errand.session.push(out)]
         main = next((out for out in mine if out.what != ADDED), None)
-        if main is None:
-            leaving.put(Change(b"", edit.by, edit.why, case.us), is_coded=case.held.is_coded)
-            leaving.status = 202
-            leaving.set({"Content-Type": None}, edit.by, edit.why)
-        elif unsaid and errand.accepts_events and main.action is None:
+        if unsaid and errand.accepts_events and (main is None or main.action is None):
             order = [out for out in unsaid if out not in mine] + [out for out in mine if out is main or out in unsaid]
             self._as_events(case, order, unsaid[0])
             unsaid = []
+        elif main is None:
+            leaving.put(Change(b"", edit.by, edit.why, case.us), is_coded=case.held.is_coded)
+            leaving.status = 202
+            leaving.set({"Content-Type": None}, edit.by, edit.why)
         elif not self._main(case, main):
             return
         tell_lost(self._hub, unsaid)
