@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcpsniff.proxy.mitm.forward import ForwardSession, Seen
+from mcpsniff.wire.http1 import Head, Http1Splitter
 from tests.mitm.certificates import Authority
 from tests.mitm.terminator import Terminator
 from tests.proxy.relayed import Peer, Upstream, answer
@@ -76,7 +77,17 @@ class Proxy:
     @property
     def heads(self) -> list[str]:
         """The start lines of the recorded requests."""
-        return [body["meta"]["start"] for _, kind, _, body in self.records if kind == "open" and body["dir"] == "c2s"]
+        lines: dict[int, list[str]] = {}
+        splitters: dict[int, Http1Splitter] = {}
+        for _, kind, channel, body in self.records:
+            if kind == "open" and body["dir"] == "c2s":
+                lines[channel] = [body["meta"]["start"]] if "start" in body["meta"] else []
+                if body["kind"] == "tcp":
+                    splitters[channel] = Http1Splitter(channel, "c2s")
+            elif kind == "chunk" and channel in splitters:
+                heads = [part for part in splitters[channel].feed(0, body.encode()) if isinstance(part, Head)]
+                lines[channel] += [head.start_line.decode() for head in heads]
+        return [line for each in lines.values() for line in each]
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from mitmproxy.connection import Client, ConnectionState
+from mitmproxy.flow import Error
 from mitmproxy.http import HTTPFlow, Request, Response
 from mitmproxy.net.http import http1
 
@@ -15,6 +16,14 @@ from mcpsniff.proxy.mitm.words import expects_tls, flaw, not_connected, sent_ale
 from mcpsniff.wire.http1 import Http1Splitter
 from mcpsniff.wire.http1_parts import Head
 
+NO_SERVER: Final = Answer(
+    403,
+    "this is a proxy: a client needs it as its proxy, not as the address of a server. For an address that stands in"
+    " the place of a server's, run mcpsniff http URL.",
+)
+"""The answer to a request that names no server but in `Host`, which a web page chooses (DNS rebinding)."""
+OURSELVES: Final = "Request destination unknown"
+"""How mitmproxy tells that a request, or a tunnel, is meant to lead to the proxy itself."""
 _SMUGGLED: Final = "refusing to prevent request smuggling attacks"
 _SCHEME: Final = "Invalid request scheme: "
 _CONNECT: Final = "mitmproxy received an HTTP CONNECT request"
@@ -78,6 +87,11 @@ def explain(flow: HTTPFlow, upstream: Upstream, handshakes: Handshakes) -> Answe
     if failure is not None:
         return failure.answer(upstream, flow.request.path.partition("?")[0])
     return not_connected(upstream, told) if flow.server_conn.timestamp_start is None else None
+
+
+def is_for_us(error: Error | None) -> bool:
+    """True if an exchange failed because it would have led to the proxy itself."""
+    return error is not None and OURSELVES in error.msg
 
 
 def head_of(request: Request) -> Head:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from mitmproxy.addons.next_layer import NextLayer
 from mitmproxy.connection import Client
-from mitmproxy.flow import Error
 from mitmproxy.http import HTTPFlow, Request
 from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.proxy import events, layer
@@ -26,7 +25,7 @@ from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.ends import REFUSED
 from mcpsniff.proxy.farewell import ANSWERED
 from mcpsniff.proxy.mitm.client_side import ClientSide, Desk, ReverseHttp
-from mcpsniff.proxy.mitm.desk import Answers, as_response, explain, head_of
+from mcpsniff.proxy.mitm.desk import NO_SERVER, OURSELVES, Answers, as_response, explain, head_of, is_for_us
 from mcpsniff.proxy.mitm.handshakes import Handshakes
 from mcpsniff.proxy.mitm.hosts import Hosts
 from mcpsniff.proxy.mitm.select import Select, remember
@@ -38,19 +37,11 @@ if TYPE_CHECKING:
     from mcpsniff.proxy.mitm.detour import Detours
 
 BAD_REQUEST: Final = 400
-NO_SERVER: Final = Answer(
-    403,
-    "this is a proxy: a client needs it as its proxy, not as the address of a server. For an address that stands in"
-    " the place of a server's, run mcpsniff http URL.",
-)
-"""The answer to a request that names no server but in `Host`, which a web page chooses (DNS rebinding)."""
 _ERRORS: Final = "Cannot connect to "
 _HINT: Final = " If you plan to redirect"
 """How mitmproxy tells of a server that is not reached, and goes on to give advice."""
 _WHY: Final = "mcpsniff.unreached"
 """Where a flow has the sentence about a server that was not reached, until it is known whether it is recorded."""
-_OURSELVES: Final = "Request destination unknown"
-"""How it tells that a request, or a tunnel, is meant to lead to the proxy itself."""
 
 
 class ForwardTap(Tap):
@@ -77,7 +68,7 @@ class ForwardTap(Tap):
         """See `Tap`."""
         answer = None if self.detours is None else self.detours.answer(flow)
         if answer is not None:
-            refused = ANSWERED
+            refused = REFUSED if answer.answer is NO_SERVER else ANSWERED
             self.desk.note(flow, answer.answer, is_told=answer.is_told)
         request = flow.request
         origin = server_of(request.scheme, authority(request.host, request.port, 0))
@@ -167,7 +158,7 @@ class ForwardDesk(Answers):
     def http_connect_error(self, flow: HTTPFlow) -> None:
         """There is no tunnel: say so in our words."""
         told = "" if flow.response is None else flow.response.get_text(strict=False) or ""
-        if _OURSELVES in told:
+        if OURSELVES in told:
             flow.response = as_response(self.reject(flow.request))
             return
         told = told.removeprefix(_ERRORS).partition(": ")[2].partition(_HINT)[0]
@@ -196,7 +187,7 @@ class ForwardDesk(Answers):
         """Answer a request that has failed, if that is for us to do; False if one side simply hung up."""
         if self.has_answered(flow.request):
             return True
-        if _is_for_us(flow.error):
+        if is_for_us(flow.error):
             self._tell_rejection(NO_SERVER, is_known=True)
             self.answer(self._tap, flow, NO_SERVER, REFUSED)
             return True
@@ -210,7 +201,7 @@ class ForwardDesk(Answers):
 
     def note(self, flow: HTTPFlow, answer: Answer, *, is_told: bool) -> None:
         """Remember why a request was answered by us."""
-        if answer.status == BAD_REQUEST:
+        if answer.status == BAD_REQUEST or answer is NO_SERVER:
             self._tell_rejection(answer, is_known=True)
         elif not is_told:
             flow.metadata[_WHY] = answer.error
@@ -302,11 +293,6 @@ class FrontSide(ClientSide):
         fields = (line.partition(b":") for line in lines[1:])
         hosts = [value.strip(b" \t") for name, _, value in fields if name.lower() == b"host"]
         return [found[1] + place + found[4], *lines[1:]] if hosts == [place] else lines
-
-
-def _is_for_us(error: Error | None) -> bool:
-    """True if an exchange failed because it would have led to the proxy itself."""
-    return error is not None and _OURSELVES in error.msg
 
 
 def upstream_of(request: Request) -> Upstream:

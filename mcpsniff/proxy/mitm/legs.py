@@ -24,7 +24,7 @@ from mcpsniff.proxy.answers import Answer
 from mcpsniff.proxy.dial import Dialler, UnreachableError
 from mcpsniff.proxy.listener import Listener
 from mcpsniff.proxy.mitm.client_side import ClientSide, ReverseHttp
-from mcpsniff.proxy.mitm.desk import explain, head_of
+from mcpsniff.proxy.mitm.desk import NO_SERVER, explain, head_of, is_for_us
 from mcpsniff.proxy.mitm.engine import Engine
 from mcpsniff.proxy.mitm.handling import Handler
 from mcpsniff.proxy.mitm.handshakes import Address, Failure, Handshakes
@@ -92,7 +92,7 @@ class Leg:
 
     def error(self, flow: HTTPFlow) -> None:
         """An exchange has failed: say why, if that is for us to say."""
-        answer = explain(flow, self.upstream, self._handshakes)
+        answer = NO_SERVER if is_for_us(flow.error) else explain(flow, self.upstream, self._handshakes)
         if answer is not None:
             self._answers[id(flow.request)] = answer.to(head_of(flow.request))
             if self._observer is not None:
