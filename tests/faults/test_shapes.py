@@ -157,6 +157,9 @@ def test_broken_connections() -> None:
     assert isinstance(broken.action, Disconnect)
     assert isinstance(paced.action, Paced)
     assert (paced.action.bytes_per_second, paced.data) == (1024, text(ANSWER))
+    (hardly,) = struck("slow=1g").leaving
+    assert isinstance(hardly.action, Paced)
+    assert len(text(ANSWER)) / hardly.action.bytes_per_second > 0.001
 
 
 def test_a_fault_that_cannot_be_done_to_a_message_is_none() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import run
-from tests.peers.harness import PEERS, RELAY, REPO, SDK1, SDK2, SECONDS, SERVERS, free_port, missing, running
+from tests.peers.harness import PEERS, RELAY, REPO, SDK1, SDK2, SECONDS, free_port, missing, running
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(SECONDS + 40)]
 
@@ -30,7 +30,7 @@ CLIENTS = {
 }
 PYTHON = ("sdk1", "sdk2")
 SERVER = REPO / "tests" / "faults" / "server.py"
-SOON, LATE = 2, 60
+SOON, LATE = 1, 60
 """Seconds for calls that are not answered, and for those that are."""
 FAULTS = {
     "latency": "latency=300ms",
@@ -71,17 +71,19 @@ SESSIONS = {
     "json": [
         ["reorder", "slow", "noise", "invalid-utf8"],
         ["drop-answer", "cut", "half-line"],
-        ["disconnect", "stall"],
+        ["disconnect"],
+        ["stall"],
     ],
 }  # fmt: skip
 RESULT, ERROR, EITHER = "a result", "an error", "a result or an error"
 ERRORS = {
     "sdk1": {"McpError", "ClosedResourceError"},
     "sdk2": {"MCPError", "ClosedResourceError"},
-    "ts1": {"McpError", "StreamableHTTPError", "SyntaxError", "Error"},
-    "ts2": {"SdkError", "ProtocolError", "SdkHttpError", "SyntaxError", "Error"},
+    "ts1": {"McpError", "StreamableHTTPError", "SyntaxError", "TypeError", "Error"},
+    "ts2": {"SdkError", "ProtocolError", "SdkHttpError", "SyntaxError", "TypeError", "Error"},
 }
-"""What these SDKs raise; a SyntaxError says that a body is no JSON, Error and ClosedResourceError that a pipe ended."""
+"""What these SDKs raise. A SyntaxError says that a body is no JSON, a TypeError that a request got no answer, Error and
+ClosedResourceError that a pipe has ended."""
 
 
 def struck(client: str, way: str, fault: str) -> str:
@@ -92,8 +94,8 @@ def struck(client: str, way: str, fault: str) -> str:
         return ERROR if way == "json" or (way == "http" and client == "sdk2") else RESULT
     if fault == "invalid-utf8":
         return ERROR if client in PYTHON and way != "http" else RESULT
-    if fault in ("cut", "disconnect", "wrong-id-other") and way == "http":
-        return EITHER  # a stream that broke may be resumed; SDK 2 knows what was asked by the stream
+    if fault == "wrong-id-other" and way == "http":
+        return EITHER  # SDK 2 knows by the stream what was asked
     return ERROR
 
 
@@ -110,6 +112,8 @@ def end_of(client: str, fault: str) -> str:
     """How a fault may end the whole session, as a pattern: exceptions come out of the tasks of the Python SDKs."""
     if fault == "invalid-utf8" and client in PYTHON:
         return "UnicodeDecodeError"
+    if fault == "disconnect" and client in PYTHON:
+        return "ReadError|RemoteProtocolError"
     return rf"HTTPStatusError.*{PHRASES[fault]}" if client == "sdk1" and fault in PHRASES else ""
 
 
@@ -138,7 +142,7 @@ class Session:
             for fault in self.faults
         }
         transport = "stdio" if self.way == "stdio" else "http"
-        for fault in CODES.keys() & seconds.keys():
+        for fault in {*CODES, *PHRASES} & seconds.keys():
             seconds[fault][0] = LATE
         return json.dumps({"transport": transport, "target": self.target, "faults": seconds})
 
@@ -176,17 +180,20 @@ class Held:
 
 @contextlib.contextmanager
 def relaying(folder: Path) -> Iterator[dict[str, str]]:
-    """A server for event streams and one for bodies, and `mcpsniff http` with all faults before them."""
-    ports = {way: (free_port(), free_port()) for way in ("http", "json")}
+    """A server with event streams and with bodies, and `mcpsniff http` with all faults before it."""
+    port, fronts = free_port(), {"http": free_port(), "json": free_port()}
     command = [*RELAY, "--dir", str(folder), "--quiet", "--no-transcript", *options(list(FAULTS))]
-    with contextlib.ExitStack() as stack:
-        for way, (port, front) in ports.items():
-            server = [str(SDK1 / "python"), str(SERVERS / "sdk1_server.py"), way, str(port)]
-            stack.enter_context(running(server, [port], folder / f"{way}.log"))
-            command += [f"{way}=http://127.0.0.1:{port}/mcp", "--listen", f"127.0.0.1:{front}"]
-        log = folder / "mcpsniff.log"
-        process = stack.enter_context(running(command, [front for _, front in ports.values()], log))
-        yield {way: f"http://127.0.0.1:{front}/mcp" for way, (_, front) in ports.items()}
+    for (way, front), path in zip(fronts.items(), ("mcp", "json"), strict=True):
+        command += [f"{way}=http://127.0.0.1:{port}/{path}", "--listen", f"127.0.0.1:{front}"]
+    log = folder / "mcpsniff.log"
+    with (
+        running([sys.executable, str(SERVER), str(port)], [port], folder / "server.log"),
+        running(command, list(fronts.values()), log) as process,
+    ):
+        yield {
+            way: f"http://127.0.0.1:{front}/{path}"
+            for (way, front), path in zip(fronts.items(), ("mcp", "json"), strict=True)
+        }
     assert process.returncode == 0, log.read_text(errors="replace")
 
 

@@ -17,6 +17,7 @@ from mcpsniff.hooks.actions import (
     copy,
     refuse,
 )
+from mcpsniff.hooks.arrivals import NOTABLE
 from mcpsniff.protocol.message import REQUEST, Message
 from mcpsniff.protocol.patch import patched, text_of
 from mcpsniff.proxy.faults.values import Code, Part, Status, Times, phrase
@@ -111,8 +112,8 @@ def stall(_message: Message, _value: None, why: str) -> Returned:
 
 
 def slow(message: Message, value: int, why: str) -> Returned:
-    """It goes on a few bytes at a time."""
-    return Paced(message, float(value), why)
+    """It goes on a few bytes at a time, and for long enough that the capture tells of it."""
+    return Paced(message, min(float(value), len(_text(message)) / NOTABLE), why)
 
 
 def disconnect(_message: Message, _value: None, why: str) -> Returned:
