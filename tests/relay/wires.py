@@ -102,6 +102,7 @@ class WebServer:
         self._asking: dict[str, Peer] = {}
         self._streams: list[Peer] = []
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self.heads: list[Head] = []
         self.has_stream = threading.Event()
 
@@ -119,16 +120,17 @@ class WebServer:
                 with suppress(OSError, AssertionError):
                     peer.next_message()
                 return
-            said = json.loads(body)
-            is_request = isinstance(said, dict) and "id" in said and "method" in said
-            if self._way == "sse" or not is_request:
-                peer.send(answer(b"", status="202 Accepted"))
-            else:
-                with self._lock:
-                    self._asking[json.dumps(said["id"])] = peer
-                if self._way == "streams":
-                    peer.send(EVENTS + b"Transfer-Encoding: chunked\r\n\r\n" + chunk(b": begun\n\n"))
-            self.inbox.put(body)
+            with self._turn:  # what comes because of a response comes after what it responds to
+                said = json.loads(body)
+                is_request = isinstance(said, dict) and "id" in said and "method" in said
+                if self._way == "sse" or not is_request:
+                    peer.send(answer(b"", status="202 Accepted"))
+                else:
+                    with self._lock:
+                        self._asking[json.dumps(said["id"])] = peer
+                    if self._way == "streams":
+                        peer.send(EVENTS + b"Transfer-Encoding: chunked\r\n\r\n" + chunk(b": begun\n\n"))
+                self.inbox.put(body)
 
     def send(self, text: bytes) -> None:
         said = json.loads(text)

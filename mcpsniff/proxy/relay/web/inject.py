@@ -5,6 +5,7 @@ client. What the server says there besides the answer goes to the client's own s
 """
 
 import socket
+import time
 from contextlib import nullcontext
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 10.0
 """Seconds that the server may take to begin its response before what comes after it goes on."""
+SHORTLY: Final = 0.01
+"""Seconds that a server gets to take up a message that it has accepted: some say so first."""
 _NOT_OURS: Final = frozenset({
     "content-length", "transfer-encoding", "content-encoding", "content-type", "connection", "keep-alive", "expect",
     "upgrade", "accept", "last-event-id", "trailer", "te",
@@ -44,8 +47,8 @@ def inject(hub: "Hub", session: "Session", out: Outgoing, *, waits: bool) -> Non
         return
     errand = _Injection(hub, session, out)
     Thread(target=errand.run, daemon=True).start()
-    if waits:
-        errand.begun.wait(PATIENCE)
+    if waits and errand.begun.wait(PATIENCE):
+        time.sleep(SHORTLY)
 
 
 class _Injection:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 HOST: Final = "the upstream's Host"
 LOST: Final = "it waits for an answer that was dropped"
-SETTLING: Final = 0.05
+SETTLING: Final = 0.25
 """Seconds that a request gets to be noticed before what a hook has put after it follows."""
 
 
