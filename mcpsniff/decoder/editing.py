@@ -53,11 +53,14 @@ class Editing:
 
     def came(self, frame: Frame, messages: Sequence[Message], talk: AnyTalk, http: HttpExchange | None = None) -> None:
         """A frame has come, and its messages were placed."""
-        entry = self._window.frame(frame, messages, talk, http)
+        self._window.frame(frame, messages, talk, http)
+        if not self._window.is_wide:
+            return
         if frame.direction == "c2s":
             talk.conversation.is_kept_back = False
-        if self._torn and entry is not None and entry.channel in self._torn:
-            self._garble(entry, self._torn.pop(entry.channel))
+        entry = self._window.latest(frame.channel) if frame.channel in self._torn else None
+        if entry is not None and entry.frame is frame:
+            self._garble(entry, self._torn.pop(frame.channel))
 
     def head_came(self, http: HttpExchange, *, of_request: bool) -> None:
         """The head of a request, or of a response, has come."""

@@ -18,6 +18,7 @@ MANY: Final = 20_000
 BYTES: Final = 2 << 20
 """Bytes of frames that are remembered: while a message is held, at most 1 MiB of what comes after it is read."""
 
+HEAD_SIZE: Final = 256
 FRAMING: Final = 32
 """Bytes of framing that may lie between what was inserted and the frame beside it."""
 
@@ -37,36 +38,49 @@ class Entry:
     http: HttpExchange | None = None
 
 
+type _Come = tuple[Frame | Head, Sequence[Message], Talk[Any] | None, HttpExchange | None]
+
+
 class Window:
-    """What has come last, of all channels."""
+    """What has come last, of all channels. As long as nothing is edited, it is only put into a row."""
 
     def __init__(self) -> None:
+        self.is_wide = False
+        """True once there are edits: more is remembered then, by its place."""
+        self._come: deque[_Come] = deque()
         self._channels: dict[int, deque[Entry]] = {}
         self._order: deque[Entry] = deque()
         self._size = 0
-        self._limit = FEW
 
     def widen(self) -> None:
-        """There are edits: remember more."""
-        self._limit = MANY
+        """There are edits."""
+        if self.is_wide:
+            return
+        self.is_wide, self._size = True, 0
+        for one in self._come:
+            self._place(one)
+        self._come.clear()
 
-    def frame(
-        self, frame: Frame, messages: Sequence[Message], talk: Talk[Any] | None, http: HttpExchange | None = None
-    ) -> Entry | None:
+    def frame(self, frame: Frame, messages: Sequence[Message], talk: Talk[Any], http: HttpExchange | None) -> None:
         """A frame has come."""
-        spans = frame.spans
-        if not spans:
-            return None
-        channel, start, _ = spans[0]
-        entry = Entry(channel, start, spans[-1].stop, frame.size, frame, messages, None, talk, http)
-        self._add(entry)
-        return entry
+        if self.is_wide:
+            self._place((frame, messages, talk, http))
+            return
+        self._come.append((frame, messages, talk, http))
+        self._size += frame.size
+        while len(self._come) > FEW or (self._size > BYTES and len(self._come) > 1):
+            oldest = self._come.popleft()[0]
+            self._size -= oldest.size if isinstance(oldest, Frame) else 0
 
     def head(self, head: Head, http: HttpExchange) -> None:
         """A head has come."""
-        spans = head.spans
-        if spans:
-            self._add(Entry(spans[0].channel, spans[0].start, spans[-1].stop, 256, head=head, http=http))
+        if self.is_wide:
+            self._place((head, (), None, http))
+            return
+        self._come.append((head, (), None, http))
+        if len(self._come) > FEW:
+            oldest = self._come.popleft()[0]
+            self._size -= oldest.size if isinstance(oldest, Frame) else 0
 
     def over(self, channel: int, start: int, stop: int) -> list[Entry]:
         """What lies, wholly or in part, from ``start`` up to ``stop``, in order."""
@@ -102,6 +116,11 @@ class Window:
             break
         return after if after is not None and after.start - at <= FRAMING else None
 
+    def latest(self, channel: int) -> Entry | None:
+        """What has come last on a channel."""
+        queue = self._channels.get(channel)
+        return queue[-1] if queue else None
+
     def next(self, channel: int, at: int) -> Entry | None:
         """The first frame that begins at ``at`` or later."""
         found = None
@@ -111,11 +130,20 @@ class Window:
             found = entry if entry.frame is not None else found
         return found
 
-    def _add(self, entry: Entry) -> None:
-        self._channels.setdefault(entry.channel, deque()).append(entry)
+    def _place(self, come: _Come) -> None:
+        what, messages, talk, http = come
+        if not what.spans:
+            return
+        channel, start, _ = what.spans[0]
+        stop = what.spans[-1].stop
+        if isinstance(what, Frame):
+            entry = Entry(channel, start, stop, what.size, what, messages, None, talk, http)
+        else:
+            entry = Entry(channel, start, stop, HEAD_SIZE, head=what, http=http)
+        self._channels.setdefault(channel, deque()).append(entry)
         self._order.append(entry)
         self._size += entry.size
-        while len(self._order) > self._limit or (self._size > BYTES and len(self._order) > 1):
+        while len(self._order) > MANY or (self._size > BYTES and len(self._order) > 1):
             oldest = self._order.popleft()
             self._size -= oldest.size
             queue = self._channels[oldest.channel]

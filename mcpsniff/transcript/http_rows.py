@@ -126,6 +126,8 @@ class HttpRows:
         known = self._of(http.number)
         if edit.change == HEAD:
             row.words = ("changed", *self._for(known), "told once")
+        if edit.direction == "s2c" and edit.message is not None and edit.of is None and edit.message.method is not None:
+            row.words += self._stream_words(edit.message, http)
         known.shown = known.shown or (edit.direction == "s2c" and bool(edit.left))
         if http.made_by is not None and edit.direction == "c2s" and known.first is None:
             known.first, known.t_first = edit.n, edit.t
