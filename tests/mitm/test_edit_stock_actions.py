@@ -194,6 +194,18 @@ def test_a_hook_that_blocks_holds_nobody_else_and_not_the_end(session: Session) 
     # the fixture ends mitmdump while the hook still blocks
 
 
+def test_what_streams_is_told_to_pass_unedited(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ADDON)
+    server = Server()
+    more = ["-s", str(tmp_path / "mine.py"), "--set", "stream_large_bodies=60"]
+    with Upstream(server.play) as upstream, Mitmdump(tmp_path, upstream.url, *more) as stock:
+        session = Session(stock, server)
+        assert session.call("rename")[0].status == 200
+        assert stock.stop() == 0
+    assert json.loads(server.asked[0][1])["params"]["name"] == "rename"
+    assert stock.log.count("passes unedited") == 1
+
+
 def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def mcp_edit(message):\n    return message\n")

@@ -35,6 +35,7 @@ LIMIT: Final = 64 << 20
 SESSIONS: Final = 10_000
 """Sessions that are remembered."""
 TOO_LARGE: Final = f"a message of more than {LIMIT >> 20} MiB passed unedited"
+STREAMS: Final = "a body that mitmproxy was told to stream (by another addon, or stream_large_bodies) passes unedited"
 CODED: Final = "an event stream with a content coding passes unedited under mitmproxy"
 
 type Session = tuple[str, str]
@@ -114,7 +115,7 @@ class GuestEditor:
             return None
         if "content-length" in response.headers:
             del response.headers["content-length"]
-            if not response.is_http2:
+            if flow.request.http_version == "HTTP/1.1":
                 response.headers["transfer-encoding"] = "chunked"
         talk = self._talk(flow)
         return EditedStream(
@@ -129,9 +130,8 @@ class GuestEditor:
 
     async def _held(self, flow: HTTPFlow, message: Message, direction: str) -> Held | None:
         """Give the message in a body to the hooks; None if there is none."""
-        if not message.raw_content or len(message.raw_content) > LIMIT:
-            if message.raw_content:
-                self.editor.tell_once(TOO_LARGE)
+        if message.raw_content is None or len(message.raw_content) > LIMIT:
+            self.editor.tell_once(STREAMS if message.raw_content is None else TOO_LARGE)
             return None
         try:
             text = message.get_content(strict=True)

@@ -84,10 +84,11 @@ class Guest:
         """See mitmproxy, which waits for edit hooks; a response that an addon has made has no other hook."""
         if flow.id not in self._answered:
             self._answering(flow)
-        was_whole = (flow.id, False) in self._whole
+        is_stream = flow.response is None or _is_stream(flow, flow.response)
         if flow.response is not None:
             self._note(flow, flow.response)
-        if self._editor is not None and was_whole and self._editor.is_on and self._tap.verdict(flow) is Verdict.KEEP:
+        is_ours = self._editor is not None and not is_stream and self._tap.verdict(flow) is Verdict.KEEP
+        if self._editor is not None and is_ours and self._editor.is_on:
             return self._edited(self._editor.response(flow), lambda: self._over(flow))
         self._over(flow)
         return None
