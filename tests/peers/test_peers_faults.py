@@ -254,7 +254,16 @@ def suits(client: str, fault: str, said: dict[str, Any], expected: str, text: st
     return fault not in PHRASES or re.search(PHRASES[fault], said["message"]) is not None
 
 
-@pytest.mark.parametrize("name", ["http", "json", *(f"{client}-{number}" for client in CLIENTS for number in range(3))])
+# What no UTF-8 ends is killed at once by the Python SDKs, mcpsniff too: the last words may be missing.
+CAPTURES = [
+    f"{client}-{number}"
+    for client in CLIENTS
+    for number, faults in enumerate(SESSIONS["stdio"])
+    if client not in PYTHON or faults != ["invalid-utf8"]
+]
+
+
+@pytest.mark.parametrize("name", ["http", "json", *CAPTURES])
 def test_the_transcript_names_the_fault_beside_the_symptom(held: Held, name: str) -> None:
     client, _, number = name.partition("-")
     if not held.sessions or (number and not installed(client)):
