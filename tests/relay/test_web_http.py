@@ -2,9 +2,12 @@
 
 import gzip
 import json
+import random
+import threading
 import time
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 
 from mcpsniff.wire.http1 import Head
 from tests.proxy.relayed import Peer, Relay, Upstream, answer, chunk, closes, post
-from tests.proxy.wrapped import Captured
+from tests.proxy.wrapped import Captured, wait_for
 
 ADDON = Path(__file__).with_name("web_actions.py")
 JSON = "Content-Type: application/json"
@@ -280,3 +283,36 @@ def test_secrets_are_masked_in_what_left_too(tmp_path: Path) -> None:
     assert b"secret-1" not in raw
     assert b"secret-2" not in raw
     assert b"notifications/before" in raw
+
+
+METHODS = (
+    "ask/stall", "say/stall", "ask/drop", "ask/change", "say/change", "ask/answer", "ask/before", "say/break",
+    "ask/break", "ask/status", "say/besides", "echo",
+)  # fmt: skip
+
+
+def test_clients_that_leave_at_any_time_leave_nothing_behind(tmp_path: Path) -> None:
+    server = Server()
+    with Upstream(server.play) as upstream, Relay(tmp_path, upstream.url, "--addon", str(ADDON)) as relay:
+        relay.ask(post(asking("echo"), JSON))
+        footprint = relay.footprint_at_rest()
+
+        def leaves(seed: int) -> None:
+            chosen = random.Random(seed)
+            for method in chosen.sample(METHODS, len(METHODS)):
+                with suppress(OSError), relay.connect() as client:
+                    client.socket.settimeout(0.05)
+                    client.send(post(asking(method), JSON, BOTH))
+                    if chosen.random() < 0.6:
+                        client.read()
+                    if chosen.random() < 0.3:
+                        client.reset()
+
+        threads = [threading.Thread(target=leaves, args=(seed,)) for seed in range(10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wait_for(lambda: relay.footprint() == footprint)
+        assert relay.stop() == 0
+        assert relay.err == b""

@@ -122,9 +122,7 @@ class Requests:
         self._carrier.is_busy = True
         if "100-continue" in (head.get("expect") or "").lower() and self._carrier.turn():
             errand.has_continued = True
-            with self._back.lock:
-                self._back.rewrite(self._back.passed, 0, CONTINUE, OURS, "the request has to be read whole")
-                self._back.write(CONTINUE)
+            self._tell(CONTINUE, OURS, "the request has to be read whole")
 
     def _end(self, part: End) -> None:
         held, errand = self._held, self._errand
@@ -267,12 +265,19 @@ class Requests:
         """Give a response of ours, when all requests that came before are answered."""
         if not self._carrier.turn():
             return
-        with self._back.lock:
-            self._back.rewrite(self._back.passed, 0, content, by, why)
-            self._back.write(content)
+        self._tell(content, by, why)
         self._carrier.is_waiting = False
         if not keeps(errand.head):
             raise EndError(EOF)
+
+    def _tell(self, content: bytes, by: str, why: str) -> None:
+        """Say something to the client between two responses."""
+        with self._back.lock:
+            self._back.rewrite(self._back.passed, 0, content, by, why)
+            try:
+                self._back.write(content)
+            except GoneError:  # it is the client that has gone, not the upstream
+                raise EndError(RESET) from None
 
     def _wait(self) -> None:
         """Let the client wait until it leaves; what it still sends goes nowhere."""
