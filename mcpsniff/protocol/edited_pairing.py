@@ -30,8 +30,8 @@ class EditedPairing:
 
     def go_on(self, exchange: Exchange, t: int) -> None:
         """Its request went on only now (microseconds)."""
-        if exchange.state == OPEN:
-            exchange.unseen = exchange.lost
+        if exchange.state == OPEN and not exchange.lost:
+            exchange.unseen = False
             exchange.t_alive = max(exchange.t_alive, t)
             self._waiting[exchange.request] = exchange
             self._waiting.move_to_end(exchange.request)
