@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import run
-from tests.peers.harness import PEERS, RELAY, REPO, SDK1, SDK2, SECONDS, free_port, missing, running
+from tests.peers.harness import PEERS, RELAY, REPO, SDK1, SDK2, SECONDS, TAKES_LONG, free_port, missing, running
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(SECONDS + 40)]
 
@@ -275,6 +275,22 @@ def test_the_transcript_names_the_fault_beside_the_symptom(held: Held, name: str
     text = " ".join(shown.out.replace("│", " ").split())
     lost = [fault for fault in faults if f"fault {told(fault)} (" not in text]
     assert not lost, f"{lost}\n{shown.out}"
+    assert blamed(capture) == [], shown.out
+
+
+def blamed(capture: Path) -> list[str]:
+    """Findings that call a consequence of a fault a peer's doing."""
+    done = run("show", str(capture), "--format", "json", "--filter", "severity:>=warning")
+    assert done.status == 0, done.err
+    events = [json.loads(line) for line in done.out.splitlines()]
+    return [
+        str(event)
+        for event in events
+        if event["type"] == "finding"
+        and event["severity"] in ("warning", "error")
+        and event["blame"] != "mcpsniff"
+        and event["name"] not in {*TAKES_LONG, "write-after-close"}  # a client may well have seen the end of the pipe
+    ]
 
 
 def told(fault: str) -> str:
