@@ -259,7 +259,7 @@ def _server_waited(exchange: Exchange, conversation: Conversation) -> Hit:
     group=ORDERING,
     spec="basic/lifecycle#timeouts",
 )
-def request_slow(moment: StillOpen, _: Conversation) -> Verdict:
+def request_slow(moment: StillOpen, conversation: Conversation) -> Verdict:
     """A request has had no answer and no progress for a minute.
 
     The TypeScript clients give up after 60 seconds by default; the Python clients wait for ever unless told otherwise.
@@ -268,7 +268,7 @@ def request_slow(moment: StillOpen, _: Conversation) -> Verdict:
     client ask again.
     """
     exchange = moment.exchange
-    if exchange.method == LISTEN:
+    if exchange.method == LISTEN or conversation.is_broken_off:
         return None
     text = f"{call(exchange)} has had no answer and no progress for {duration(moment.waited_us)}"
     return Hit(text, blame=SIDES[OTHER[exchange.direction]])

@@ -17,7 +17,7 @@ from mcpsniff.decoder.left import EITHER, LINE, Left, read_left, starts_http
 from mcpsniff.decoder.twins import part_of, twins
 from mcpsniff.decoder.window import Entry, Window, spliced
 from mcpsniff.protocol.conversation import Conversation
-from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, BYTES, CHANGED, DROPPED, HEAD, HELD, Edit, Touch
+from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, BRIEF_US, BYTES, CHANGED, DROPPED, HEAD, HELD, Edit, Touch
 from mcpsniff.protocol.exchange import ANSWER, ASKED, CANCEL, GARBLED, OPEN, OTHER, PROGRESS, Exchange, token_key
 from mcpsniff.protocol.exchanges import Exchanges
 from mcpsniff.protocol.http import HttpExchange
@@ -134,6 +134,7 @@ class Editing:
 
     def _hold(self, edit: Edit, entries: list[Entry], t: int) -> None:
         edit.change = HELD
+        edit.is_quiet = 0 < edit.held_us < BRIEF_US and not edit.why
         for entry in entries:
             edit.of = edit.of or next(iter(entry.messages), None)
             if entry.http is not None and entry.frame is not None and edit.direction == "c2s":
@@ -315,7 +316,7 @@ class Editing:
             self._cuts.popitem(last=False)
 
     def _touch(self, edit: Edit, link: Exchange, part: str, change: str) -> None:
-        link.touch(Touch(self._emitter.n + 1, part, change, edit.by, edit.why))
+        link.touch(Touch(self._emitter.n + 1, part, change, edit.by, edit.why, edit.is_quiet))
 
     def _tear(self, edit: Edit, channel: int, stop: int) -> None:
         """A line left without its end: the next one is a part of it for whoever reads it."""

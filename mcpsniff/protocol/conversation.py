@@ -187,6 +187,8 @@ class Conversation:
         """A message on a stream that has ended, or to somebody who has left some time ago."""
         if UNTERMINATED in message.frame.flaws or message.batch is not None or self.over_http:
             return ()  # its bytes came before the end; for the elements of a batch the batch stands
+        if self.is_broken_off:
+            return ()  # who writes on has not been told yet
         own = self.closed_at.get(message.direction)
         if own is not None:
             return (Fact("after-own-close", t=own),)

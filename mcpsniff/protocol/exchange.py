@@ -50,6 +50,8 @@ class Touch(NamedTuple):
     """Who did it; captured text."""
     why: str = ""
     """Likewise."""
+    is_quiet: bool = False
+    """True if it is too little to be shown beside the exchange."""
 
 
 @dataclass(slots=True, eq=False)

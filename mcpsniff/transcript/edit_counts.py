@@ -29,7 +29,7 @@ class EditCounts:
         self.held_us = 0
 
     def feed(self, edit: Edit) -> None:
-        """Count an edit, unless it only makes another one true."""
+        """Count an edit that is shown."""
         if edit.is_quiet:
             return
         self.changes[edit.change] += 1

@@ -16,7 +16,7 @@ _SAID: Final = {CHANGED: "changed", DROPPED: "dropped", HELD: "held"}
 
 
 def edit_row(edit: Edit, lanes: Lanes) -> Row | None:
-    """The row of an edit; None for what only makes another one true."""
+    """The row of an edit; None for what only makes another one true, and for what is too short to matter."""
     if edit.is_quiet:
         return None
     row = Row(edit.n, edit.t, EDIT, edit.direction, message=edit.message)
@@ -41,7 +41,7 @@ def edit_row(edit: Edit, lanes: Lanes) -> Row | None:
 
 def touch_words(exchange: Exchange | None, n: int) -> tuple[str, ...]:
     """What was done to an exchange on the way before event ``n``; captured text in them is harmless."""
-    touches = () if exchange is None else [touch for touch in exchange.touches if touch.n < n]
+    touches = () if exchange is None else [touch for touch in exchange.touches if touch.n < n and not touch.is_quiet]
     words = []
     for touch in touches[:TOUCHES_SHOWN]:
         part = "another answer" if (touch.part, touch.change) == (ANSWER, ADDED) else touch.part

@@ -217,7 +217,7 @@ class RowBuilder:
         self._add(row)
 
     def _edit(self, edit: Edit) -> None:
-        """What was changed on the way; what only makes another change true has no row."""
+        """What was changed on the way; what only makes another change true, or takes next to no time, has no row."""
         row = None if self._http.is_known_head(edit) else edit_row(edit, self._lanes)
         if row is None:
             self._rowless = edit.n

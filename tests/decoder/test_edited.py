@@ -282,6 +282,14 @@ def test_a_pipe_that_was_broken_off_is_nobodys_fault() -> None:
     assert codes(events) == []
 
 
+def test_nobody_is_blamed_for_writing_on_after_we_broke_a_pipe_off() -> None:
+    for channel in (0, 1):
+        said = Session().ask(1)
+        said._put("close", channel, {"how": "aborted", "error": "broken off by faults"}).wait(5_000_000)
+        events = said.ask(2).answer(1).say("c2s", {"jsonrpc": "2.0", "method": "notifications/x"}).wait(400_000_000)
+        assert codes(events.ask(3).end().decode()) == []
+
+
 def test_a_server_that_was_not_told_that_its_input_has_ended_does_not_linger() -> None:
     said = Session().ask(1).change(None, by="faults", why="fault stall")
     said._put("close", 0, {"how": "eof"}).wait(3_000_000)

@@ -118,6 +118,26 @@ def test_the_lines_of_an_edit_bring_its_exchange() -> None:
     assert {line["n"] for line in lines if "n" in line} >= {9, 10, 12}
 
 
+def test_a_short_hold_without_a_reason_has_no_row_but_counts() -> None:
+    session = Session().ask(1).hold(9_999).answer(1).ask(2).hold(9_999, why="slow on purpose").answer(2)
+    records = session.ask(3).hold(10_000).answer(3).end().records
+    assert [said(row)[2:] for row in edited(records)] == [
+        (("held #8", "for 10.0 ms"), "by addon · slow on purpose"),
+        (("held #14", "for 10.0 ms"), "by addon"),
+    ]
+    answers = [row for row in rows(records) if row.kind == "response"]
+    assert [row.words for row in answers] == [
+        ("answered #2",),
+        ("answered #8", "request held by addon (slow on purpose)"),
+        ("answered #14", "request held by addon"),
+    ]
+    assert [row.latency_us for row in answers] == [2000, 2000, 2000]
+    assert "on the way: 2 edits (2 held, 20.0 ms in all)" in text(records)
+    lines = json_lines(records)
+    assert [line["us"] for line in of_type(lines, "hold")] == [9_999, 9_999, 10_000]
+    assert [len(line["edits"]) for line in of_type(lines, "exchange")] == [1, 1, 1]
+
+
 def test_hostile_names_and_reasons_are_harmless() -> None:
     by, why = "\x1b[31m#3\u202e<b>", "`x` [y](z)\n"
     made = Session().ask(1).change(None, by=by, why=why).ask(2).change(b"\x1b]0;x\x07\n", by=by, why=why).end()
