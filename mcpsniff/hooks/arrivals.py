@@ -4,6 +4,7 @@ import time
 from typing import Final
 
 from mcpsniff.hooks.editor import Lane
+from mcpsniff.hooks.waiting import LONG
 from mcpsniff.protocol.message import Message
 
 TICK: Final = 0.05
@@ -39,8 +40,10 @@ class Arrivals:
         return max(self.of(message) + us / 1e6, time.monotonic() + NOTABLE)
 
 
-def wait_until(due: float, lane: Lane) -> None:
+def wait_until(due: float, lane: Lane, by: str, why: str = "") -> None:
     """Hold the message until then, as `time.monotonic` counts, or until nobody is left to whom it could go."""
     with lane.holding():
+        if due - time.monotonic() > LONG:
+            lane.held(by, why)
         while not lane.is_gone and (left := due - time.monotonic()) > 0:
             time.sleep(min(left, TICK))

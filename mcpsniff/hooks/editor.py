@@ -55,6 +55,9 @@ class Lane(Protocol):
     def is_gone(self) -> bool:
         """True once nobody is there any more to whom the message could go: whoever holds it may give up."""
 
+    def held(self, by: str, why: str = "") -> object:
+        """The message at hand is held from now on for longer than a moment: to be recorded as a hold that has begun."""
+
     def late(self, out: "Outgoing") -> object:
         """From any thread: let this leave (ADDED) between two messages of the stream, unless that has ended."""
 
@@ -264,7 +267,7 @@ class Editor:
         if not isinstance(later, Later):
             return item
         if arrived.frame.framing == "body":
-            self._keeper.wait(way, lane, later.seconds)
+            self._keeper.wait(way, lane, later.seconds, item.by, item.why)
             return _Item(later.message, item.by, item.why, item.headers)
         out = self._outgoing(item, arrived, talk, takes_its_place=False)
         self._keeper.keep(out._replace(what=ADDED, action=None), way, lane, later.seconds)

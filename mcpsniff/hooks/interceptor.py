@@ -86,7 +86,7 @@ class AddonInterceptor:
         """What a hook says; the message itself as it was if it fails, or says nothing that can be done."""
         before = _Before(message)
         try:
-            returned: Returned = settled(call(message), lane)
+            returned: Returned = settled(call(message), lane, self.name)
             wrong = misfit(returned)
         except GoneError:
             return before.restored()

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Timer
 from typing import TYPE_CHECKING, Final
 
+from mcpsniff.hooks.waiting import LONG
+
 if TYPE_CHECKING:
     from mcpsniff.hooks.editor import Lane, Outgoing
 
@@ -54,12 +56,14 @@ class Keeper:
             self._kept.append(kept)
             self._start(kept, seconds)
 
-    def wait(self, way: Way, lane: "Lane", seconds: float) -> None:
+    def wait(self, way: Way, lane: "Lane", seconds: float, by: str, why: str) -> None:
         """Return when another message of this conversation and direction has passed, or after so many seconds."""
         kept = Kept(way, lane, time.monotonic() + seconds)
         with self._lock:
             self._kept.append(kept)
         with lane.holding():
+            if seconds > LONG:
+                lane.held(by, why)
             while not lane.is_gone and (left := kept.due - time.monotonic()) > 0:
                 if kept.overtaken.wait(min(left, TICK)):
                     time.sleep(SHORTLY)

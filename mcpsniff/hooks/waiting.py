@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable
 from threading import Lock, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ AT_ONCE: Final = 0.001
 LOOK: Final = 0.1
 """Seconds between two looks whether anybody is still there to whom a held message could go."""
 
+LONG: Final = 1.0
+"""Seconds: a longer wait is told of when it begins, or as soon as it is that long (`Lane.held`)."""
+
 _lock: Final = Lock()
 _loops: "Final[list[asyncio.AbstractEventLoop]]" = []
 
@@ -23,15 +27,19 @@ class GoneError(Exception):
     """Nobody is there any more to whom the message could go."""
 
 
-def settled(returned: Any, lane: "Lane | None" = None) -> Any:
-    """What a hook has returned, awaited if it is asynchronous. Raises what it raises, and GoneError."""
+def settled(returned: Any, lane: "Lane | None" = None, by: str = "") -> Any:
+    """What a hook of ``by`` has returned, awaited if it is asynchronous. Raises what it raises, and GoneError."""
     if not hasattr(returned, "__await__"):
         return returned
     future = _begin(returned)
     if lane is None or _is_done(future, AT_ONCE):
         return _outcome(future)
     with lane.holding():
+        long: float | None = monotonic() + LONG
         while not _is_done(future, LOOK):
+            if long is not None and monotonic() >= long:
+                long = None
+                lane.held(by)
             if lane.is_gone:
                 future.cancel()
                 raise GoneError

@@ -30,10 +30,14 @@ class Lane:
     def __init__(self) -> None:
         self.is_gone = False
         self.waits = 0
+        self.told: list[tuple[str, str]] = []
 
     def holding(self) -> Any:
         self.waits += 1
         return nullcontext()
+
+    def held(self, by: str, why: str = "") -> None:
+        self.told.append((by, why))
 
 
 class Passing:

@@ -144,7 +144,8 @@ def test_what_is_held_when_it_ends(tmp_path: Path, folder: Path, how: str) -> No
     assert b"mcpsniff: --break tool:never held nothing\n" in running.stderr
     assert how == "client" or b"Traceback" not in running.stderr  # there it is the server's
     if how == "timeout":
-        (hold,) = running.capture().bodies("hold", 0)
+        begun, hold = running.capture().bodies("hold", 0)
+        assert (begun["start"], begun["us"], begun["why"]) == (0, 0, "at --break tool:add dir:c2s")
         assert hold["why"] == "passed by --break-timeout at --break tool:add dir:c2s"
         assert hold["us"] >= 200_000
 

@@ -41,6 +41,9 @@ class Lane:
     def holding(self) -> Iterator[None]:
         yield
 
+    def held(self, by: str, why: str = "") -> None:
+        raise AssertionError
+
     def late(self, out: Outgoing) -> None:
         raise AssertionError
 

@@ -202,7 +202,11 @@ def test_a_message_that_json_libraries_lose_passes_when_an_addon_fails(tmp_path:
     assert stage.to_server() == [raw]
 
 
-def test_asynchronous_hooks_wait_in_one_thread_while_what_arrives_is_noted(tmp_path: Path) -> None:
+def test_asynchronous_hooks_wait_in_one_thread_while_what_arrives_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpsniff.hooks.waiting.LONG", 0.0)
+    monkeypatch.setattr("mcpsniff.hooks.waiting.LOOK", 0.005)
     text = """
         import asyncio
         import threading
@@ -222,8 +226,9 @@ def test_asynchronous_hooks_wait_in_one_thread_while_what_arrives_is_noted(tmp_p
     waiting = threading.Thread(target=stage.client, args=(request(1, "wait"),))
     waiting.start()
     until = time.monotonic() + 30
-    while not stage.lane.held and time.monotonic() < until:
+    while not stage.lane.told and time.monotonic() < until:
         time.sleep(0.001)
+    assert (stage.lane.holds, stage.lane.told) == (1, [("addon", "")])
     assert stage.to_server() == []
     stage.server(request(2, "go"))
     waiting.join(30)

@@ -22,10 +22,14 @@ class Way:
     def __init__(self, transport: str = "stdio") -> None:
         self.transport = transport
         self.left: list[Outgoing] = []
+        self.told: list[tuple[str, str]] = []
         self.is_late = threading.Event()
 
     def holding(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
+
+    def held(self, by: str, why: str = "") -> None:
+        self.told.append((by, why))
 
     def late(self, out: Outgoing) -> None:
         self.left.append(out)

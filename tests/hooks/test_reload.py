@@ -112,7 +112,7 @@ def test_the_new_version_has_the_options_and_the_old_one_ends_after_its_last_cal
     waiting = threading.Thread(target=stage.client, args=(request(1, "wait"),))
     waiting.start()
     until = time.monotonic() + 30
-    while not stage.lane.held and time.monotonic() < until:
+    while not stage.lane.holds and time.monotonic() < until:
         time.sleep(0.001)
     release = stage.loaded.editing[0]._addon._version.hooks["mcp_edit"][0].__globals__["gate"]  # type: ignore[attr-defined]
     written(path, text.format(2), OLD + 1)

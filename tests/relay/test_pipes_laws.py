@@ -3,6 +3,7 @@
 import base64
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -361,6 +362,52 @@ def test_what_comes_while_a_message_is_held_is_noted_when_it_comes() -> None:
     assert {**kinds[2][1], "us": 0} == {"start": 0, "length": len(CALL), "by": "hook", "us": 0}
     behind = {"start": len(CALL), "length": len(NOTE), "by": "hook", "why": BEHIND, "us": 0}
     assert {**kinds[3][1], "us": 0} == behind
+
+
+def test_a_hold_is_told_when_it_begins_and_so_of_what_comes_behind_it() -> None:
+    release, held = threading.Event(), threading.Event()
+
+    def edit(message: Message, lane: Lane) -> Returned:
+        if message.method == "tools/call":
+            with lane.holding():
+                lane.held("hook", "to think")
+                held.set()
+                release.wait(PATIENCE)
+        return message
+
+    with wires(edit) as both:
+        both.send(CALL + NOTE)
+        held.wait(PATIENCE)
+        both.send(NOTE)
+        for _ in range(PATIENCE * 1000):
+            if both.forth.received == len(CALL + NOTE + NOTE):
+                break
+            threading.Event().wait(0.001)
+        release.set()
+        both.finish()
+    assert both.got[0] == CALL + NOTE + NOTE
+    size, more = len(CALL), len(NOTE)
+    found = [(body["start"], body["length"], body["us"] > 0, body.get("why")) for body in both.bodies("hold", 0)]
+    assert found[:3] == [(0, size, False, "to think"), (size, more, False, BEHIND), (size + more, more, False, BEHIND)]
+    assert sorted(found[3:]) == [(0, size, True, None), (size, more, True, BEHIND), (size + more, more, True, BEHIND)]
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(0.003, False), (0.012, True)])
+def test_nothing_is_said_of_a_busy_machine(seconds: float, is_told: bool) -> None:
+    until: list[int] = []
+
+    def edit(message: Message, lane: Lane) -> Returned:
+        began = time.perf_counter()
+        while time.perf_counter() < began + seconds:
+            pass
+        until.append(round((time.perf_counter() - began) * 1_000_000))
+        return message
+
+    with wires(edit) as both:
+        both.send(CALL)
+        both.finish()
+    assert both.got[0] == CALL
+    assert len(both.bodies("hold", 0)) == is_told or until[0] > 8_000  # it was a very busy one
 
 
 def test_no_more_is_read_ahead_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

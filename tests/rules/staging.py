@@ -22,11 +22,15 @@ class FakeLane:
 
     transport: str = "stdio"
     is_gone: bool = False
-    held: int = 0
+    holds: int = 0
+    told: list[tuple[str, str]] = field(default_factory=list)
 
     def holding(self) -> AbstractContextManager[object]:
-        self.held += 1
+        self.holds += 1
         return nullcontext()
+
+    def held(self, by: str, why: str = "") -> None:
+        self.told.append((by, why))
 
 
 @dataclass

@@ -434,13 +434,14 @@ def test_a_delayed_message_is_held_until_its_time_or_until_nobody_is_left(tmp_pa
     between = by_file(tmp_path, '[[rule]]\nwhen = "tool:slow kind:request"\ndelay = "1ms"\n')
     between.client(call(1, "slow"))
     between.client(call(2, "quick"))
-    assert between.lane.held == 1
+    assert between.lane.holds == 1
     assert [json.loads(text)["id"] for text in between.to_server()] == [1, 2]
     assert between.whys == ["rules.toml #1: delayed"]
     gone = by_file(tmp_path, '[[rule]]\nwhen = "tool:slow"\ndelay = "1h"\n')
     gone.lane.is_gone = True
     gone.client(call(1, "slow"))
-    assert gone.lane.held == 1, "it came back"
+    assert gone.lane.holds == 1, "it came back"
+    assert (between.lane.told, gone.lane.told) == ([], [("rules.toml #1", "delayed")])
 
 
 def test_headers_of_some_messages(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from mcpsniff.protocol.message import Message
 from mcpsniff.proxy.breaks.held import Decision, Held
 from mcpsniff.proxy.breaks.orders import PASSED, OrderError, decision, passed
 
+NAME: Final = "break"
+"""What break points are called in records."""
 LOOK: Final = 0.2
 """Seconds between two looks whether anybody is still there to whom a held message could go."""
 
@@ -46,6 +48,7 @@ class Desk:
         chosen = None
         try:
             with lane.holding():
+                lane.held(NAME, f"at --break {expression}")
                 chosen = self._wait(held)
         finally:
             self._leave(held, chosen)

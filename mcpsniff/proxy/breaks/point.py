@@ -10,11 +10,9 @@ from mcpsniff.hooks.actions import HttpHead, Returned
 from mcpsniff.hooks.editor import Lane
 from mcpsniff.protocol.exchange import target_of
 from mcpsniff.protocol.message import Message
-from mcpsniff.proxy.breaks.desk import Desk
+from mcpsniff.proxy.breaks.desk import NAME, Desk
 from mcpsniff.proxy.breaks.service import Service
 
-NAME: Final = "break"
-"""Who it is in records and transcripts."""
 _LONGEST: Final = 60
 """Characters of captured text in a line on stderr."""
 

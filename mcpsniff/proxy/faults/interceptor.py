@@ -45,7 +45,7 @@ class Faults:
         if doing is None:
             return message
         if doing.due:
-            wait_until(doing.due, lane)
+            wait_until(doing.due, lane, self.name, doing.why)
         return doing.done(message)
 
     def doing(self, message: Message, transport: str, stream: object = None) -> Doing | None:

@@ -23,7 +23,7 @@ from mcpsniff.hooks.talk import Talk
 from mcpsniff.protocol.endpoints import resolved
 from mcpsniff.protocol.http import SESSION_HEADER
 from mcpsniff.protocol.reading import JsonReader
-from mcpsniff.proxy.mitm.edit_leaving import Leaving
+from mcpsniff.proxy.mitm.edit_leaving import HELD_US, LONG_US, Leaving
 from mcpsniff.proxy.mitm.edit_stream import EditedStream
 from mcpsniff.proxy.mitm.exchange import REQUEST, RESPONSE
 from mcpsniff.proxy.mitm.scripts import Scripts, StockAddon
@@ -142,12 +142,20 @@ class GuestEditor:
         t = (self._tap.recorder.clock() - self._tap.recorder.zero_ns) // 1000
         span = Span(0, 0, len(message.raw_content))
         frame = Frame(0, direction, "body", (span,), t, t, text, len(text))
-        talk, lane = self._talk(flow), _Lane(flow, self.editor)
+        body = REQUEST if direction == "c2s" else RESPONSE
+        loop = asyncio.get_running_loop()
+
+        def begin(by: str, why: str) -> None:
+            what = {"start": 0, "length": span.stop, "us": 0, "by": by, **({"why": why} if why else {})}
+            with suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(self._tap.put, flow, body, "hold", what)
+
+        talk, lane = self._talk(flow), _Lane(flow, self.editor, begin)
 
         def edited() -> Held:
             began = time.monotonic_ns()
             edit = self.editor.edit(frame, talk, lane, JsonReader())
-            return Held(frame, edit, (time.monotonic_ns() - began) // 1000)
+            return Held(frame, edit, lane.worth((time.monotonic_ns() - began) // 1000))
 
         return await self._in_thread(edited)
 
@@ -224,14 +232,28 @@ class _Lane:
 
     transport = "http"
 
-    def __init__(self, flow: HTTPFlow, editor: Editor) -> None:
+    def __init__(self, flow: HTTPFlow, editor: Editor, begin: Callable[[str, str], object]) -> None:
         self._flow = flow
         self._editor = editor
+        self._begin = begin
+        self._was_held = self._is_told = False
 
     @contextmanager
     def holding(self) -> Iterator[None]:
         """Nothing else is to be read meanwhile."""
+        self._was_held = True
         yield
+
+    def held(self, by: str, why: str = "") -> None:
+        """See `Lane`."""
+        self._is_told = True
+        self._begin(by, why)
+
+    def worth(self, us: int) -> int:
+        """Of so many microseconds in hooks, what is to be told: all, or nothing where they may be a busy machine."""
+        if self._is_told:
+            return max(us, HELD_US + 1)
+        return us if self._was_held or us > LONG_US else 0
 
     @property
     def is_gone(self) -> bool:

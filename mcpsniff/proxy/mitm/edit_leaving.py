@@ -20,7 +20,9 @@ from mcpsniff.proxy.relay.web.routing import made_true
 from mcpsniff.wire.frames import Frame
 
 HELD_US: Final = 1000
-"""Microseconds beyond which it is told that a message was held."""
+"""Microseconds beyond which it is told that a message was held on purpose."""
+LONG_US: Final = 10_000
+"""Microseconds beyond which it is told that it was held at all."""
 LOOK: Final = 0.1
 """Seconds between two looks at whether a client is still there that waits in vain."""
 NOT_HERE: Final = "under mitmproxy that cannot be done with a body, which passes as it was"

@@ -52,6 +52,9 @@ class StreamLane:
         raise GoneError
         yield
 
+    def held(self, by: str, why: str = "") -> None:
+        """See `Lane`: it does not come to that."""
+
     @property
     def is_gone(self) -> bool:
         """See `Lane`."""

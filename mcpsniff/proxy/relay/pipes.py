@@ -20,11 +20,12 @@ from mcpsniff.proxy.relay.pipes_intake import Intake
 from mcpsniff.proxy.relay.pipes_leaving import Leaving
 from mcpsniff.proxy.relay.pipes_lines import LIMIT, Cutter, Piece
 from mcpsniff.proxy.relay.pipes_sink import Sink
-from mcpsniff.proxy.relay.pipes_told import Told
+from mcpsniff.proxy.relay.pipes_told import NOTABLE, Because, Told
 from mcpsniff.wire.frames import Frame
 
 LONG: Final = 10_000
-"""Microseconds of a hold that are told of the lines that wait behind it, too; less may be a busy machine."""
+"""Microseconds from which a hold is told of although nobody waited on purpose, and of the lines that wait behind it,
+too; less may be a busy machine."""
 BEHIND: Final = "it waited behind a message that was held"
 LAST_LINE: Final = 1.0
 """Seconds that the end of a session waits for what is left of a line to go on."""
@@ -67,6 +68,17 @@ class EditPump(Pump):
         self._held_until = 0
         self._holder = Edit("", "", [])
         """What has been held for long until then: lines that came before have waited behind it."""
+        self._at_hand = 0
+        """Bytes of the line that is being edited, which begins at `passed`."""
+        self._was_held = False
+        """True if somebody has waited with that on purpose."""
+        self._held_by = ""
+        """Who holds it, once that is told: what comes behind it is held, too."""
+        self._telling = allocate_lock()
+        self._told_to = 0
+        """Up to where in the channel it is told that a hold has begun."""
+        self._noted = 0
+        """Bytes that are noted."""
         self._midway = False
         """A part of a line has gone on, and the lock of the sink is kept until the rest has."""
         self._over = allocate_lock()
@@ -76,7 +88,14 @@ class EditPump(Pump):
 
     def holding(self) -> AbstractContextManager[None]:
         """See `mcpsniff.hooks.editor.Lane`."""
+        self._was_held = True
         return self._intake.holding()
+
+    def held(self, by: str, why: str = "") -> None:
+        """See `mcpsniff.hooks.editor.Lane`. What has come behind the line, or will, waits with it."""
+        self._begun(self.passed, self.passed + self._at_hand, by, why)
+        self._held_by = by
+        self._begun(self.passed + self._at_hand, self._noted, by, BEHIND)
 
     @property
     def is_gone(self) -> bool:
@@ -110,6 +129,11 @@ class EditPump(Pump):
     def tell_once(self, text: str) -> None:
         """Say something, unless it was said before."""
         self._editor.tell_once(text)
+
+    def held_for(self, start: int, length: int, because: Because, us: int) -> None:
+        """Tell for how long something was held that leaves as it came, if that is worth a word."""
+        if us >= LONG or (us >= NOTABLE and self._was_held) or start < self._told_to:
+            self.told.held(start, length, because, us)
 
     # -- the pump --------------------------------------------------------------------------------------------------
 
@@ -199,7 +223,17 @@ class EditPump(Pump):
                 self._due += len(data) + OVERHEAD
         except MemoryError:
             self._forget()
+        self._noted += len(data)
+        if self._held_by:
+            self._begun(self._noted - len(data), self._noted, self._held_by, BEHIND)
         return t, data
+
+    def _begun(self, start: int, stop: int, by: str, why: str) -> None:
+        """Tell that what has come there is held; for the thread that reads ahead, too."""
+        if start < stop:
+            with self._telling:
+                self._told_to = max(self._told_to, stop)
+            self.told.begun(start, stop - start, by, why)
 
     # -- one line --------------------------------------------------------------------------------------------------
 
@@ -213,10 +247,14 @@ class EditPump(Pump):
         if frame is None:
             return self._unheld(piece)
         began = self._arrived if self._arrived < self._held_until else self._recorder.clock()
+        self._at_hand = len(data)
+        self._was_held = False
         edit = self._edited(frame)
         if edit is None and began == self._arrived:
             by = self._holder.by
             edit = Edit(by, BEHIND, [Outgoing(SAME, by, BEHIND, frame.payload, None)])
+        elif edit is None and self._held_by:
+            edit = Edit(self._held_by, "", [Outgoing(SAME, self._held_by, "", frame.payload, None)])
         if edit is not None:
             return self._let_go(data, edit, began)
         with self.out.lock:
@@ -228,9 +266,10 @@ class EditPump(Pump):
         """Do as the editor says with a line that has been held since ``began``."""
         us = (self._recorder.clock() - began) // 1000
         ended = Leaving(self, data, edit, us).go()
-        if us >= LONG or any(isinstance(out.action, Paced) for out in edit.leaving):
+        if us >= LONG or self._held_by or any(isinstance(out.action, Paced) for out in edit.leaving):
             self._held_until = self._recorder.clock()
             self._holder = self._holder if edit.why == BEHIND else edit
+            self._held_by = ""
         return ended
 
     def _edited(self, frame: Frame) -> Edit | None:

@@ -65,7 +65,7 @@ class Leaving:
         """The line goes on as it came."""
         pump = self._pump
         with pump.out.lock:
-            pump.told.held(self._start, len(self._data), out, self._us)
+            pump.held_for(self._start, len(self._data), out, self._us)
             pump.out.put(self._data)
             self._gone()
 
@@ -94,7 +94,7 @@ class Leaving:
         if out.what != CHANGED:
             told.rewritten(self._pump.passed, 0, data, out, us)
         elif data == self._data:
-            told.held(self._start, len(data), out, us)
+            self._pump.held_for(self._start, len(data), out, us)
         else:
             told.rewritten(self._start, len(self._data), data, out, us)
 

@@ -3,14 +3,14 @@
 Chunks with these rewrites applied are byte for byte what left.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from mcpsniff.hooks.editor import Edit, Outgoing
 from mcpsniff.proxy.answers import as_data
 from mcpsniff.proxy.recorder import Recorder
 
 NOTABLE: Final = 1_000
-"""Microseconds for which a frame may be held without a word about it."""
+"""Microseconds for which a frame may be held without a word about it, on purpose or not."""
 
 type Because = Edit | Outgoing
 """Who it is by, and why."""
@@ -26,20 +26,24 @@ class Told:
     def rewritten(self, start: int, length: int, data: bytes, because: Because, us: int = 0) -> None:
         """Instead of the ``length`` bytes at ``start`` leaves ``data``; it was held for ``us`` microseconds."""
         body = {"start": start, "length": length, "data": as_data(data), "by": because.by}
-        self._mark("rewrite", body, because.why, us)
+        if because.why:
+            body["why"] = because.why
+        if us >= NOTABLE:
+            body["us"] = us
+        self._recorder.mark("rewrite", self._channel, body)
 
     def held(self, start: int, length: int, because: Because, us: int) -> None:
-        """The bytes leave as they came, ``us`` microseconds later; nothing is said of less than `NOTABLE`."""
-        if us >= NOTABLE:
-            self._mark("hold", {"start": start, "length": length, "by": because.by}, because.why, us)
+        """The bytes leave as they came, ``us`` microseconds later."""
+        self._hold(start, length, max(us, 1), because.by, because.why)
+
+    def begun(self, start: int, length: int, by: str, why: str) -> None:
+        """The bytes are held from now on."""
+        self._hold(start, length, 0, by, why)
 
     def remark(self, text: str) -> None:
         """Something about this channel that no other record says."""
         self._recorder.mark("comment", self._channel, {"text": text, "by": "mcpsniff"})
 
-    def _mark(self, kind: str, body: dict[str, Any], why: str, us: int) -> None:
-        if why:
-            body["why"] = why
-        if us >= NOTABLE:
-            body["us"] = us
-        self._recorder.mark(kind, self._channel, body)
+    def _hold(self, start: int, length: int, us: int, by: str, why: str) -> None:
+        body = {"start": start, "length": length, "us": us, "by": by, **({"why": why} if why else {})}
+        self._recorder.mark("hold", self._channel, body)

@@ -122,8 +122,9 @@ class Delaying(Rule):
 
     def act(self, message: Message, lane: Lane) -> Returned:
         """Hold it."""
-        wait_until(self._arrivals.due(message, self._us), lane)
-        return Told(message, self.reason("delayed"))
+        why = self.reason("delayed")
+        wait_until(self._arrivals.due(message, self._us), lane, self.name, why)
+        return Told(message, why)
 
 
 class HeaderOfMessages(Rule):

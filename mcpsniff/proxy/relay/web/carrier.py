@@ -88,7 +88,7 @@ class WebCarrier:
         def holding() -> AbstractContextManager[object]:
             return self.intakes[way].holding()
 
-        return Lane(holding, lambda: self.is_gone, late)
+        return Lane(holding, lambda: self.is_gone, late, self.outputs[way].begin)
 
     @property
     def is_gone(self) -> bool:

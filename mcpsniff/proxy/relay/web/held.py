@@ -30,10 +30,31 @@ class Lane:
         holding: Callable[[], AbstractContextManager[object]],
         is_gone: Callable[[], bool],
         late: "Callable[[Outgoing], object]",
+        begin: Callable[[int, int, str, str], object] | None = None,
     ) -> None:
-        self.holding = holding
+        """``begin`` records that a hold begins; see `Output.begin`."""
         self.late = late
+        self.was_held = False
+        """True if somebody has waited on purpose with the message at hand."""
+        self._holding = holding
         self._is_gone = is_gone
+        self._begin = begin
+        self._place: tuple[int, int] | None = None
+
+    def at_hand(self, start: int, length: int) -> None:
+        """A message is about to be edited, which is there in the channel."""
+        self._place = start, length
+        self.was_held = False
+
+    def holding(self) -> AbstractContextManager[object]:
+        """See `mcpsniff.hooks.editor.Lane`."""
+        self.was_held = True
+        return self._holding()
+
+    def held(self, by: str, why: str = "") -> None:
+        """See `mcpsniff.hooks.editor.Lane`."""
+        if self._begin is not None and self._place is not None:
+            self._begin(*self._place, by, why)
 
     @property
     def is_gone(self) -> bool:

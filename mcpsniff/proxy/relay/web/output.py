@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from mcpsniff.proxy.recorder import Recorder
 
 HELD_US: Final = 1000
-"""Microseconds beyond which it is told that a message was held."""
+"""Microseconds beyond which it is told that a message was held on purpose."""
+LONG_US: Final = 10_000
+"""Microseconds beyond which it is told that it was held at all; less may be a busy machine."""
 SLICE: Final = 0.05
 """Seconds between two pieces of what leaves slowly."""
 
@@ -33,6 +35,8 @@ class Output:
         """Bytes written."""
         self.passed = 0
         """The bytes that arrived before this offset have left, or something else has in their place."""
+        self._begun = 0
+        """Up to where in the channel it is told that a hold has begun."""
         self._recorder = recorder
 
     def write(self, data: bytes, paced: float = 0.0) -> None:
@@ -61,13 +65,27 @@ class Output:
             body["us"] = us
         self._recorder.mark("rewrite", self.channel, body)
 
-    def hold(self, start: int, length: int, us: int, by: str, why: str = "") -> None:
+    def hold(self, start: int, length: int, us: int, by: str, why: str = "", *, on_purpose: bool = True) -> None:
         """Record that what arrived there leaves unchanged, but was held."""
-        if us > HELD_US:
-            body: dict[str, Any] = {"start": start, "length": length, "us": us, "by": by}
-            self._recorder.mark("hold", self.channel, {**body, "why": why} if why else body)
+        if us > LONG_US or (us > HELD_US and on_purpose) or start < self._begun:
+            self._hold(start, length, max(us, 1), by, why)
+
+    def begin(self, start: int, length: int, by: str, why: str = "") -> None:
+        """Record that what arrived there is held from now on."""
+        self._begun = max(self._begun, start + length)
+        self._hold(start, length, 0, by, why)
+
+    def _hold(self, start: int, length: int, us: int, by: str, why: str) -> None:
+        body: dict[str, Any] = {"start": start, "length": length, "us": us, "by": by}
+        self._recorder.mark("hold", self.channel, {**body, "why": why} if why else body)
 
 
 def pace_of(out: "Outgoing") -> float:
     """How many bytes of it are to leave per second; 0: all at once."""
     return max(1.0, out.action.bytes_per_second) if isinstance(out.action, Paced) else 0.0
+
+
+def us_of_pace(out: "Outgoing", data: bytes) -> int:
+    """For how many microseconds ``data`` is on its way if it leaves slowly."""
+    pace = pace_of(out)
+    return round(len(data) / pace * 1_000_000) if pace else 0

@@ -87,7 +87,10 @@ class RemadeStream(EventStream):
     def _at(self) -> int:
         return self._done
 
-    def _hold(self, start: int, stop: int, us: int, by: str, why: str = "") -> None:
+    def _at_hand(self, stop: int) -> None:
+        """See `_hold`."""
+
+    def _hold(self, start: int, stop: int, us: int, by: str, why: str = "", *, is_meant: bool = False) -> None:
         """Nothing that arrived leaves unchanged here."""
 
     def _event(self, stop: int) -> bytes:

@@ -16,7 +16,7 @@ from mcpsniff.proxy.pump import BROKEN, EOF, RESET
 from mcpsniff.proxy.relay.web.heads import answer, keeps
 from mcpsniff.proxy.relay.web.held import LIMIT, Errand, Held, may_be_a_message
 from mcpsniff.proxy.relay.web.inject import inject
-from mcpsniff.proxy.relay.web.output import GoneError, pace_of
+from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.raw import Raw
 from mcpsniff.proxy.relay.web.replies import accepted, reply, tell_lost
 from mcpsniff.proxy.relay.web.routing import made_true
@@ -159,11 +159,12 @@ class Requests:
         case = Case(errand, held, leaving, self._raw.start, 0, message, message.body)
         began = clock()
         self._carrier.is_waiting = True
+        self._lane.at_hand(held.body, case.length)
         edit = self._hub.editor.edit(frame, errand.session.talk, self._lane, self._reader)
         case.us = (clock() - began) // 1000
         message.conversation = errand.session.talk.number
         if edit is None:
-            self._output.hold(held.body, case.length, case.us, self._hub.editors)
+            self._hold(case, self._hub.editors)
             self._send(errand, leaving, message)
         else:
             self._leave(case, edit)
@@ -203,20 +204,24 @@ class Requests:
             raise BrokenOffError
         else:
             if out.what == SAME:
-                self._output.hold(held.body, case.length, us, out.by, out.why)
+                self._hold(case, out.by, out.why)
             else:
                 body = action.data if isinstance(action, RawBytes) else out.data
                 body = body[: max(0, action.keep)] if isinstance(action, Cut) else body
                 if body != held.text():
                     leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded)
-                elif pace := pace_of(out):
-                    slowly = us + round(len(body) / pace * 1_000_000)
-                    self._output.hold(held.body, case.length, slowly, out.by, out.why)
+                else:
+                    self._hold(case, out.by, out.why, us_of_pace(out, body))
                 if out.message is not None and out.message.kind in (REQUEST, NOTIFICATION):
                     made_true(leaving.headers, case.was, out.message, self._hub.tools)
                     message = out.message
             leaving.set(out.headers, out.by, out.why)
             self._send(errand, leaving, message, pace_of(out))
+
+    def _hold(self, case: Case, by: str, why: str = "", more_us: int = 0) -> None:
+        """Record that a message was held, or will be for so long."""
+        is_meant = self._lane.was_held or bool(more_us)
+        self._output.hold(case.held.body, case.length, case.us + more_us, by, why, on_purpose=is_meant)
 
     def _send(self, errand: Errand, leaving: Leaving, message: Message | None, paced: float = 0.0) -> None:
         """Let a request leave, and remember that it is to be answered."""

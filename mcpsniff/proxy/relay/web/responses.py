@@ -14,7 +14,7 @@ from mcpsniff.proxy.pump import BROKEN, EOF
 from mcpsniff.proxy.relay.web.events import made
 from mcpsniff.proxy.relay.web.heads import answer, set_header
 from mcpsniff.proxy.relay.web.held import LIMIT, Errand, Held, is_event_stream, may_be_a_message
-from mcpsniff.proxy.relay.web.output import GoneError, pace_of
+from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.raw import Raw
 from mcpsniff.proxy.relay.web.remade import REMADE, RemadeStream
 from mcpsniff.proxy.relay.web.replies import tell_lost
@@ -215,10 +215,11 @@ class Responses:
             self._learn(frame)
         clock = self._carrier.recorder.clock
         began = clock()
+        self._lane.at_hand(held.body, stop - held.body)
         edit = self._hub.editor.edit(frame, errand.session.talk, self._lane, self._reader)
         us = (clock() - began) // 1000
         if edit is None and not errand.backs:
-            self._output.hold(held.body, stop - held.body, us, self._hub.editors)
+            self._hold(Case(errand, held, leaving, stop, us), self._hub.editors)
             leaving.edited(self._hub, errand, None)
             leaving.leave(self._output)
             return
@@ -264,17 +265,21 @@ class Responses:
             leaving.drop(self._output, out.by, out.why, us)
             raise StalledError if isinstance(action, Stall) else BrokenOffError
         if out.what == SAME:
-            self._output.hold(held.body, case.length, us, out.by, out.why)
+            self._hold(case, out.by, out.why)
         else:
             body = action.data if isinstance(action, RawBytes) else out.data
             body = body[: max(0, action.keep)] if isinstance(action, Cut) else body
             if body != held.text():
                 leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded)
-            elif pace := pace_of(out):
-                slowly = us + round(len(body) / pace * 1_000_000)
-                self._output.hold(held.body, case.length, slowly, out.by, out.why)
+            else:
+                self._hold(case, out.by, out.why, us_of_pace(out, body))
         leaving.set(out.headers, out.by, out.why)
         return True
+
+    def _hold(self, case: Case, by: str, why: str = "", more_us: int = 0) -> None:
+        """Record that an answer was held, or will be for so long."""
+        is_meant = self._lane.was_held or bool(more_us)
+        self._output.hold(case.held.body, case.length, case.us + more_us, by, why, on_purpose=is_meant)
 
     @staticmethod
     def _as_events(case: Case, order: list[Outgoing], first: Outgoing) -> None:

@@ -13,7 +13,7 @@ from mcpsniff.proxy.ends import RESPONSES
 from mcpsniff.proxy.relay.web.chunks import Chunks, size_in
 from mcpsniff.proxy.relay.web.events import line_end_of, made, with_data
 from mcpsniff.proxy.relay.web.held import LIMIT, Errand
-from mcpsniff.proxy.relay.web.output import HELD_US, GoneError, pace_of
+from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.wire.frames import Frame
 from mcpsniff.wire.http1_parts import CHUNKED, Data, Head
 from mcpsniff.wire.sse import EventSplitter
@@ -167,6 +167,7 @@ class EventStream:
     def _message(self, frame: Frame, stop: int) -> None:
         clock = self._carrier.recorder.clock
         began = clock()
+        self._at_hand(stop)
         edit = self._hub.editor.edit(frame, self._errand.session.talk, self.lane, self._reader)
         us = (clock() - began) // 1000
         with self._output.lock:
@@ -223,7 +224,7 @@ class EventStream:
         else:
             whole = with_data(self._event(stop), out.data)
             if whole == self._event(stop):
-                self._hold(self._at, stop, max(us, HELD_US + 1), out.by, out.why)
+                self._hold(self._at, stop, us + us_of_pace(out, whole), out.by, out.why, is_meant=True)
                 self._pass(stop, pace_of(out))
             else:
                 self._replace(stop, whole, out.by, out.why, us, paced=pace_of(out))
@@ -247,8 +248,12 @@ class EventStream:
         """The place up to which all has left."""
         return self._output.passed
 
-    def _hold(self, start: int, stop: int, us: int, by: str, why: str = "") -> None:
-        self._output.hold(start, stop - start, us, by, why)
+    def _at_hand(self, stop: int) -> None:
+        """The event that ends at ``stop`` is about to be edited."""
+        self.lane.at_hand(self._at, stop - self._at)
+
+    def _hold(self, start: int, stop: int, us: int, by: str, why: str = "", *, is_meant: bool = False) -> None:
+        self._output.hold(start, stop - start, us, by, why, on_purpose=is_meant or self.lane.was_held)
 
     # -- what leaves; the lock is held, or nobody else knows of the stream ------------------------------------------
 
