@@ -8,6 +8,7 @@ with the white space around it that its neighbours have. Takes linear time.
 
 import json
 import re
+import threading
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
@@ -25,6 +26,16 @@ _NAME: Final = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")([ \t\r\n]*+:[ \t\r\n]*
 _SIMPLE: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[-+.\w]++', re.DOTALL)
 _MARK: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
 _COMMA: Final = re.compile(r"[ \t\r\n]*+,?[ \t\r\n]*+")
+
+
+class _Reading(threading.local):
+    """A reader per thread, which takes longer to make than most texts to be read."""
+
+    def __init__(self) -> None:
+        self.reader = JsonReader()
+
+
+_READING: Final = _Reading()
 
 
 class _UnreadError(ValueError):
@@ -51,7 +62,7 @@ def patched(raw: bytes, value: Any) -> bytes:
     """
     if value is None or _says(raw, value):
         return raw
-    said = JsonReader().read(raw).value
+    said = _READING.reader.read(raw).value
     if said is None:
         return text_of(value)
     try:
