@@ -62,7 +62,11 @@ class Later:
 
 @dataclass(slots=True)
 class Cut:
-    """Only the first ``keep`` bytes of the message's frame go on; over HTTP its body or stream ends there."""
+    """Only the first ``keep`` bytes of the message's frame go on.
+
+    Over HTTP its body or stream breaks off there, within its framing, and with it the connection: it is seen to be
+    incomplete. On a pipe the next line follows.
+    """
 
     message: Message
     keep: int

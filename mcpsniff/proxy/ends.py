@@ -67,6 +67,7 @@ class Ends:
         self._outcomes: list[str | None] = [None, None]
         self._broken_off = ""
         self._is_ours = False
+        self._delivers = False
 
     def renew(self, upstream: socket.socket) -> None:
         """Take another connection to the upstream in the place of one that the upstream has ended."""
@@ -112,8 +113,10 @@ class Ends:
             self._threads -= 1
             if self._threads:
                 return
-        if self._broken_off == SERVER_CLOSED:
+        if self._broken_off == SERVER_CLOSED or self._delivers:
             deliver(self.sources[REQUESTS])
+        if self._delivers:
+            deliver(self.sources[RESPONSES])
         for each in self.sources:
             each.close()
         self._done()
@@ -141,8 +144,12 @@ class Ends:
         shut(client, socket.SHUT_WR)
         self._discard(lambda: True)
 
-    def break_off(self, why: str) -> None:
-        """End both directions, from any thread; closing will be a reset for both sides."""
+    def break_off(self, why: str, *, delivers: bool = False) -> None:
+        """End both directions, from any thread; closing will be a reset for both sides.
+
+        ``delivers``: they get what was sent to them before.
+        """
+        self._delivers = delivers
         self._break_off(None, why)
 
     def stop(self) -> None:
@@ -239,8 +246,8 @@ def shut(side: socket.socket, how: int) -> None:
         side.shutdown(how)
 
 
-def deliver(client: socket.socket) -> None:
-    """Wait until the client's system has all that was sent to it; for at most `PATIENCE`."""
+def deliver(side: socket.socket) -> None:
+    """Wait until the system of a peer has all that was sent to it; for at most `PATIENCE`."""
     try:
         import fcntl
         import termios
@@ -248,7 +255,7 @@ def deliver(client: socket.socket) -> None:
         until = time.monotonic() + PATIENCE
         unsent = bytearray(4)
         while time.monotonic() < until:
-            fcntl.ioctl(client.fileno(), termios.TIOCOUTQ, unsent)
+            fcntl.ioctl(side.fileno(), termios.TIOCOUTQ, unsent)
             if not any(unsent):
                 return
             time.sleep(0.005)

@@ -70,7 +70,8 @@ SESSIONS = {
     ],
     "json": [
         ["reorder", "slow", "noise", "invalid-utf8"],
-        ["drop-answer", "cut", "half-line"],
+        ["drop-answer", "half-line"],
+        ["cut"],
         ["disconnect"],
         ["stall"],
     ],
@@ -112,7 +113,7 @@ def end_of(client: str, fault: str) -> str:
     """How a fault may end the whole session, as a pattern: exceptions come out of the tasks of the Python SDKs."""
     if fault == "invalid-utf8" and client in PYTHON:
         return "UnicodeDecodeError"
-    if fault == "disconnect" and client in PYTHON:
+    if fault in ("cut", "disconnect") and client in PYTHON:
         return "ReadError|RemoteProtocolError"
     return rf"HTTPStatusError.*{PHRASES[fault]}" if client == "sdk1" and fault in PHRASES else ""
 

@@ -62,7 +62,8 @@ def _table() -> dict[str, Kind]:
         ),
         Kind(
             "cut", "BYTES|PERCENT%", "50%", values.part, ANSWERS, shapes.cut,
-            "ends in its middle: over HTTP its body or event stream ends there, on a pipe the next line is glued to it",
+            "ends in its middle: over HTTP its body or event stream breaks off there, and the connection with it;"
+            " on a pipe the next line is glued to it",
         ),
         Kind(
             "half-line", "BYTES|PERCENT%", "50%", values.part, ANSWERS, shapes.half,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcpsniff.hooks.editor import Outgoing
 from mcpsniff.proxy.ends import REFUSED, REQUESTS, RESPONSES, Ends
-from mcpsniff.proxy.pump import BULK, READ_SIZE, RESET
+from mcpsniff.proxy.pump import BULK, EOF, READ_SIZE, RESET
 from mcpsniff.proxy.relay.pipes_intake import Intake
 from mcpsniff.proxy.relay.web.held import Errand, Lane
 from mcpsniff.proxy.relay.web.inject import inject
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mcpsniff.proxy.listener import Listener
     from mcpsniff.proxy.relay.web.hub import Hub, Session
 
-BROKEN_OFF: Final = "an edit hook broke the connection off"
 LOOK: Final = 0.1
 """Seconds between two looks at whether anybody is still there, while nothing else happens."""
 
@@ -160,11 +159,11 @@ class WebCarrier:
         try:
             try:
                 outcome = carry()
-            except BrokenOffError:
+            except BrokenOffError as broken:
                 self.is_over = True
                 self.tell()
-                self.ends.break_off(BROKEN_OFF)
-                outcome = RESET
+                self.ends.break_off(f"broken off by {broken.by}", delivers=True)
+                outcome = EOF  # what is recorded says by whom
             if direction == REQUESTS:
                 self.is_over = True
             self.tell()

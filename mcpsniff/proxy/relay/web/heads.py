@@ -73,6 +73,13 @@ def for_body(head: Head, headers: Pairs, body: bytes, *, is_coded: bool) -> byte
     return body
 
 
+def cut_short(head: Head, framed: bytes, body: bytes, keep: int) -> bytes:
+    """The first bytes of what `for_body` returned: ``keep`` of the body, or less, so that its end is missing."""
+    if head.framing == CHUNKED:
+        return framed[: framed.index(b"\r\n") + 2] + body[: max(0, keep)]
+    return body[: max(0, min(keep, len(body) - 1))]
+
+
 def answer(status: int, headers: Sequence[tuple[str, str]], body: bytes, request: Head) -> bytes:
     """A whole response of ours to ``request``, after which the connection goes on if that wants it to."""
     pairs = list(headers)

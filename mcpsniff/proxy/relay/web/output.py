@@ -16,6 +16,7 @@ HELD_US: Final = 1000
 """Microseconds beyond which it is told that a message was held on purpose."""
 LONG_US: Final = 10_000
 """Microseconds beyond which it is told that it was held at all; less may be a busy machine."""
+CUT_OFF: Final = "the connection was broken off before this"
 SLICE: Final = 0.05
 """Seconds between two pieces of what leaves slowly."""
 
@@ -64,6 +65,12 @@ class Output:
         if us > HELD_US:
             body["us"] = us
         self._recorder.mark("rewrite", self.channel, body)
+
+    def drop_rest(self, stop: int, by: str) -> None:
+        """The connection is broken off: record that what arrived up to ``stop`` and has not left does not."""
+        with self.lock:
+            self.rewrite(self.passed, max(0, stop - self.passed), b"", by, CUT_OFF)
+            self.passed = max(self.passed, stop)
 
     def hold(self, start: int, length: int, us: int, by: str, why: str = "", *, on_purpose: bool = True) -> None:
         """Record that what arrived there leaves unchanged, but was held."""

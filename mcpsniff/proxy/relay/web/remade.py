@@ -3,7 +3,7 @@
 Its content coding is removed on its way, or its Content-Length, in whose place chunks are made.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from mcpsniff.proxy.relay.web.chunks import Chunks
@@ -116,11 +116,10 @@ class RemadeStream(EventStream):
         us: int,
         *,
         paced: float = 0.0,
-        then: Callable[[], bytes] | None = None,
+        is_last: bool = False,  # noqa: ARG002
     ) -> None:
         self._forget(stop)
         out = self._chunks.insert(data)
-        out += b"" if then is None else then()
         self._output.rewrite(self._output.passed, 0, out, by, why, us=us)
         self._output.write(out, paced)
 

@@ -70,6 +70,9 @@ class Requests:
             self._pass(self._raw.stop)
         except EndError as end:
             return end.outcome
+        except BrokenOffError as broken:
+            self._output.drop_rest(self._raw.stop, broken.by)
+            raise
         except GoneError:
             return BROKEN
         return intake.ended or EOF
@@ -201,15 +204,15 @@ class Requests:
             self._wait()
         elif isinstance(action, Disconnect):
             leaving.drop(self._output, out.by, out.why, us)
-            raise BrokenOffError
+            raise BrokenOffError(out.by)
         else:
             if out.what == SAME:
                 self._hold(case, out.by, out.why)
             else:
                 body = action.data if isinstance(action, RawBytes) else out.data
-                body = body[: max(0, action.keep)] if isinstance(action, Cut) else body
-                if body != held.text():
-                    leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded)
+                keep = action.keep if isinstance(action, Cut) else None
+                if keep is not None or body != held.text():
+                    leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded, keep=keep)
                 else:
                     self._hold(case, out.by, out.why, us_of_pace(out, body))
                 if out.message is not None and out.message.kind in (REQUEST, NOTIFICATION):
@@ -217,6 +220,8 @@ class Requests:
                     message = out.message
             leaving.set(out.headers, out.by, out.why)
             self._send(errand, leaving, message, pace_of(out))
+            if isinstance(action, Cut):
+                raise BrokenOffError(out.by)
 
     def _hold(self, case: Case, by: str, why: str = "", more_us: int = 0) -> None:
         """Record that a message was held, or will be for so long."""

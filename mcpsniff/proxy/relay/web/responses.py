@@ -18,7 +18,7 @@ from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.raw import Raw
 from mcpsniff.proxy.relay.web.remade import REMADE, RemadeStream
 from mcpsniff.proxy.relay.web.replies import tell_lost
-from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError, EventStream, OverError, StalledError
+from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError, EventStream, StalledError
 from mcpsniff.proxy.relay.web.whole import Case, Change, Leaving
 from mcpsniff.wire.frames import Frame
 from mcpsniff.wire.http1 import TUNNEL, Data, End, Head, Http1Splitter, Part, Undecoded
@@ -57,12 +57,13 @@ class Responses:
                 if not self._carrier.is_renewed():
                     break
             self.finish()
-        except OverError:
-            return EOF
         except StalledError:
             while not self._carrier.is_gone:
                 time.sleep(LOOK)
             return EOF
+        except BrokenOffError as broken:
+            self._output.drop_rest(self._raw.stop, broken.by)
+            raise
         except GoneError:
             return BROKEN
         finally:
@@ -250,6 +251,8 @@ class Responses:
         tell_lost(self._hub, unsaid)
         leaving.edited(self._hub, errand, None)
         leaving.leave(self._output, 0.0 if main is None else pace_of(main))
+        if main is not None and isinstance(main.action, Cut):
+            raise BrokenOffError(main.by)
 
     def _main(self, case: Case, out: Outgoing) -> bool:
         """Prepare what takes the place of the answer; False if nothing is to leave any more."""
@@ -263,14 +266,14 @@ class Responses:
             return False
         if isinstance(action, Stall | Disconnect):
             leaving.drop(self._output, out.by, out.why, us)
-            raise StalledError if isinstance(action, Stall) else BrokenOffError
+            raise StalledError if isinstance(action, Stall) else BrokenOffError(out.by)
         if out.what == SAME:
             self._hold(case, out.by, out.why)
         else:
             body = action.data if isinstance(action, RawBytes) else out.data
-            body = body[: max(0, action.keep)] if isinstance(action, Cut) else body
-            if body != held.text():
-                leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded)
+            keep = action.keep if isinstance(action, Cut) else None
+            if keep is not None or body != held.text():
+                leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded, keep=keep)
             else:
                 self._hold(case, out.by, out.why, us_of_pace(out, body))
         leaving.set(out.headers, out.by, out.why)

@@ -1,7 +1,6 @@
 """A live event stream, one event held at a time; others may let their messages leave between two events."""
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,12 +26,12 @@ ENDPOINT: Final = "the client would have gone past mcpsniff"
 ENDED: Final = "the stream was ended before this"
 
 
-class OverError(Exception):
-    """The response ends here, and with it the connection."""
-
-
 class BrokenOffError(Exception):
-    """The connection is to be broken off."""
+    """The connection is to be broken off, as ``by`` wants it."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__(by)
+        self.by = by
 
 
 class StalledError(Exception):
@@ -210,12 +209,13 @@ class EventStream:
             raise StalledError
         elif isinstance(action, Disconnect):
             self._replace(stop, b"", out.by, out.why, us)
-            raise BrokenOffError
+            self._is_over = True
+            raise BrokenOffError(out.by)
         elif isinstance(action, Cut):
             self._is_over = True
             whole = with_data(self._event(stop), out.data) if out.what != ADDED else text
-            self._replace(stop, whole[: max(0, action.keep)], out.by, out.why, us, then=self._chunks.end)
-            raise OverError
+            self._replace(stop, whole[: max(0, action.keep)], out.by, out.why, us, is_last=True)
+            raise BrokenOffError(out.by)
         elif isinstance(action, HttpAnswer):
             self._hub.editor.tell_once(f"{out.by}: the response has begun, its status cannot be changed any more")
             self._pass(stop)
@@ -304,9 +304,9 @@ class EventStream:
         us: int,
         *,
         paced: float = 0.0,
-        then: Callable[[], bytes] | None = None,
+        is_last: bool = False,
     ) -> None:
-        """Let ``data`` leave in the place of what arrived before ``stop``."""
+        """Let ``data`` leave where stood what arrived before ``stop``; ``is_last``: the body breaks off after it."""
         left = 0
         start = self._output.passed
         while self._runs and self._runs[0].start < stop:
@@ -319,7 +319,7 @@ class EventStream:
             left = run.left + after
             self._shorten(run, size, after)
         out = b"".join(self._chunks.put(data))
-        out += then() if then is not None else self._chunks.pad(left) + (self._chunks.close() if left else b"")
+        out += b"" if is_last else self._chunks.pad(left) + (self._chunks.close() if left else b"")
         self._output.rewrite(start, max(stop - start, 0), out, by, why, us=us)
         self._output.passed = max(start, stop)
         self._output.write(out, paced)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpsniff.hooks.actions import HttpHead
-from mcpsniff.proxy.relay.web.heads import Pairs, changed, for_body, with_headers
+from mcpsniff.proxy.relay.web.heads import Pairs, changed, cut_short, for_body, with_headers
 from mcpsniff.proxy.relay.web.stream import OURS
 
 if TYPE_CHECKING:
@@ -39,9 +39,11 @@ class Leaving:
         self._why = ""
         self._body: Change | None = None
 
-    def put(self, change: Change, *, is_coded: bool) -> None:
-        """Put another body in the place of the one that arrived."""
+    def put(self, change: Change, *, is_coded: bool, keep: int | None = None) -> None:
+        """Put another body in the place of the one that arrived; with ``keep`` it breaks off after so many bytes."""
         framed = for_body(self._head, self.headers, change.body, is_coded=is_coded)
+        if keep is not None:
+            framed = cut_short(self._head, framed, change.body, keep)
         self._body = change._replace(body=framed)
         self._by, self._why = change.by, change.why
 
