@@ -100,6 +100,13 @@ SAMPLES = (
     Sample("weather-sse", "01KB7SAMP0000000000000000G", "2026-11-29T10:30:00.000000Z", path="/sse"),
     Sample("notes", "01KB7SAMP0000000000000000H", "2026-11-29T10:35:00.000000Z", path="/mcp"),
     Sample("rail-http", "01KB7SAMP0000000000000000J", "2026-11-29T10:40:00.000000Z", path="/mcp"),
+    Sample(
+        "edited",
+        "01KB7SAMP0000000000000000K",
+        "2026-11-29T10:45:00.000000Z",
+        ("python", "shop_server.py"),
+        "/home/demo/shop",
+    ),
 )
 
 
@@ -149,7 +156,9 @@ def _encoded(sample: Sample, records: list[Record]) -> bytes:
 
 def opened(name: str, data: bytes) -> Capture:
     """Open a sample; no path of this machine is in it."""
-    return open_stream(BytesIO(data), f"{name}.mcpcap")
+    capture = open_stream(BytesIO(data), f"{name}.mcpcap")
+    capture.keep()  # its head tells what its end has
+    return capture
 
 
 def transcript(name: str, data: bytes) -> bytes:

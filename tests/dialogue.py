@@ -20,6 +20,7 @@ Each line is 1 ms after the one before it. What a line can be:
     A> CHANGE WHO TEXT          TEXT left in its place; with ``A|`` in place of ``A>`` these bytes, without an LF
     A> HOLD WHO 250ms           it left as it was, but so much later
     A> C WHO TEXT               WHO put TEXT in, as if the client (or S, the server) had said it
+                                (WHO is a word, or "a name", and (the reason) may stand behind it)
     N> TEXT                     mcpsniff notes TEXT
     X> TEXT                     a line of the capture file cannot be read, and the reader says TEXT
     + 3s, + 250ms               time passes
@@ -63,6 +64,7 @@ ENVELOPE = {
 
 _MARGIN = re.compile(r"\s+⟵((?:\s+[A-Z]+\d+(?::\w+){0,2})+)\s*$")
 _PAUSE = re.compile(r"\+\s*(\d+(?:\.\d+)?)\s*(ms|s)$")
+_EDIT = re.compile(r'(?P<what>\w+) (?P<who>"[^"]+"|\S+)(?: \((?P<why>(?:[^()]|\([^()]*\))+)\))?(?: |$)')
 _END = re.compile(r"(EXIT|KILLED) (\d+)(?: sent ([A-Z0-9,]+))?$")
 
 
@@ -269,12 +271,17 @@ class PipeStage(Stage):
         elif side == "G" and mark == ">":
             self._gap(line, rest)
         elif side == "A" and mark in (">", "|"):
-            self._edit(line, *rest.split(" ", 2))
+            self._edit(line, rest)
         else:
             return False
         return True
 
-    def _edit(self, line: Line, what: str, who: str, text: str = "") -> None:
+    def _edit(self, line: Line, rest: str) -> None:
+        found = _EDIT.match(rest)
+        if found is None:
+            raise DialogueError(f"line {line.number} does not say who changed what: {line.text}")
+        what, text = found["what"], rest[found.end() :]
+        by = {"by": found["who"].strip('"'), **({"why": found["why"]} if found["why"] else {})}
         channel, start, length = self._latest
         left = bytes_of(text, line) if line.text[1] == "|" else spelt_out(text).encode() + b"\n"
         if what in CHANNELS:
@@ -283,10 +290,10 @@ class PipeStage(Stage):
         if what == "HOLD":
             pause = _PAUSE.match(f"+ {text}")
             us = int(float(pause[1]) * (1000 if pause[2] == "ms" else 1_000_000)) if pause is not None else 0
-            self.feed(line, "hold", channel, {"start": start, "length": length, "us": us, "by": who})
+            self.feed(line, "hold", channel, {"start": start, "length": length, "us": us, **by})
             return
         data = b"" if what == "DROP" else left
-        self.feed(line, "rewrite", channel, {"start": start, "length": length, "data": data, "by": who})
+        self.feed(line, "rewrite", channel, {"start": start, "length": length, "data": data, **by})
 
     def _speak(self, line: Line, side: str, rest: str) -> None:
         end = _END.match(rest)

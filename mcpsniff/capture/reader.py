@@ -68,6 +68,16 @@ class Capture:
             yield from self._part_records(part, parser)
             t, before = parser.t, part
 
+    @property
+    def is_kept(self) -> bool:
+        """True for a stream that `keep` has read."""
+        return isinstance(self._stream, _Kept)
+
+    @property
+    def reads_once(self) -> bool:
+        """True for a stream that can be read only once."""
+        return self._stream is not None and not self.is_kept
+
     def keep(self) -> None:
         """Let `records` begin anew each time also on a stream, which is read to its end into a temporary file.
 

@@ -22,6 +22,8 @@ GAP: Final = "gap"
 COMMENT: Final = "comment"
 REDACT: Final = "redact"
 HOLD: Final = "hold"
+BRIEF_US: Final = 10_000
+"""A hold of fewer microseconds for which nobody gives a reason is what an addon takes to think: no form shows it."""
 
 
 class Field(NamedTuple):

@@ -29,6 +29,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("messages", 60, right=True),
     Column("failed", 70, right=True),
     Column("worst finding", 80),
+    Column("edited by", 75, least=9, most=32),
     Column("peers", 40, least=16, most=60),
     Column("spoken to", 31, least=16, most=60, is_extra=True),
     Column("transport", 30, is_extra=True),
@@ -36,8 +37,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("size", 19, right=True, is_extra=True),
     Column("capture", 10, is_extra=True),
 )
-SPOKEN_TO: Final = 7
-"""The place of the column that has the servers of what was said over HTTP."""
+OPTIONAL: Final = (6, 8)
+"""The places of the columns that are left out where no capture has anything in them: the editors, and the servers of
+what was said over HTTP."""
 ROOM_FOR_VERSIONS: Final = 110
 _UNKNOWN: Final[Cell] = ("remark", "")
 NOTHING: Final = "nothing was recorded: the file is empty"
@@ -52,7 +54,8 @@ def command(*, as_json: bool, everything: bool, long: bool, directory: str | Non
     """List the captures, the newest last.
 
     Shown are, as far as there is room: the label, when it was recorded, how long the session lasted, its messages,
-    the calls that failed, the worst finding, client → server, and over HTTP the server's address.
+    the calls that failed, the worst finding, who changed something on the way, client → server, and over HTTP the
+    server's address.
 
     A capture is read once, and what it comes to is remembered. One call reads 32 MB of new captures, the newest first;
     --all reads all.
@@ -72,11 +75,8 @@ def command(*, as_json: bool, everything: bool, long: bool, directory: str | Non
     for text in [f"Captures in {shown(folder)}:"] if long else wrapped(f"Captures in {shown(folder)}:", width or 1000):
         print_line([("plain", text)])
     rows = [_row(one, now, versions=width is None or width >= ROOM_FOR_VERSIONS) for one in seen]
-    columns: tuple[Column, ...] = COLUMNS
-    if not any(row[SPOKEN_TO][1] for row in rows):  # all of them are wrapped commands
-        columns = COLUMNS[:SPOKEN_TO] + COLUMNS[SPOKEN_TO + 1 :]
-        rows = [row[:SPOKEN_TO] + row[SPOKEN_TO + 1 :] for row in rows]
-    title, *lines = table(columns, rows, width)
+    kept = [at for at in range(len(COLUMNS)) if at not in OPTIONAL or any(row[at][1] for row in rows)]
+    title, *lines = table([COLUMNS[at] for at in kept], [[row[at] for at in kept] for row in rows], width)
     print_line(title)
     for line, one in zip(lines, seen, strict=True):
         print_line(line)
@@ -129,9 +129,9 @@ def _row(one: Seen, now: float, *, versions: bool) -> list[Cell]:
 
 
 def _figures(one: Seen, digest: Digest | None, now: float, *, versions: bool) -> list[Cell]:
-    """Length, messages, errors, worst finding and peers."""
+    """Length, messages, errors, worst finding, editors and peers."""
     if digest is None:
-        return [_UNKNOWN, _UNKNOWN, _UNKNOWN, ("remark", "not read yet" if one.is_unread else ""), _UNKNOWN]
+        return [*[_UNKNOWN] * 3, ("remark", "not read yet" if one.is_unread else ""), _UNKNOWN, _UNKNOWN]
     lasted = digest.duration_us
     if one.running:
         lasted = max(lasted, int((now - one.entry.started.timestamp()) * 1_000_000))
@@ -144,6 +144,7 @@ def _figures(one: Seen, digest: Digest | None, now: float, *, versions: bool) ->
         ("plain", f"{digest.messages:,}"),
         ("bad" if digest.errors else "remark", f"{digest.errors:,}"),
         worst,
+        ("latency", visible(listed(digest.edited_by, 3))),
         ("plain", _peers(digest, versions=versions)),
     ]
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mcpsniff.capture.records import HOLD, REWRITE
+from mcpsniff.capture.records import BRIEF_US, HOLD, REWRITE
 from mcpsniff.decoder.channel import Channel, number_of, text_of
 from mcpsniff.decoder.edited_heads import changed_headers, is_routine
 from mcpsniff.decoder.emitter import Emitter, Event
@@ -17,7 +17,7 @@ from mcpsniff.decoder.left import EITHER, LINE, Left, read_left, starts_http
 from mcpsniff.decoder.twins import part_of, twins
 from mcpsniff.decoder.window import Entry, Window, spliced
 from mcpsniff.protocol.conversation import Conversation
-from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, BRIEF_US, BYTES, CHANGED, DROPPED, HEAD, HELD, Edit, Touch
+from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, BYTES, CHANGED, DROPPED, HEAD, HELD, Edit, Touch
 from mcpsniff.protocol.exchange import ANSWER, ASKED, CANCEL, GARBLED, OPEN, OTHER, PROGRESS, Exchange, token_key
 from mcpsniff.protocol.exchanges import Exchanges
 from mcpsniff.protocol.http import HttpExchange

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _HARMLESS: Final = ("unknown-member", "id-integral-float", "error-id-null", "error-id-absent")
 """Flaws of the envelope that peers live with."""
-BRIEF_US: Final = 10_000
-"""A hold that is shorter, and has no reason, is what an addon takes to think."""
 HEAD: Final = "head"
 BYTES: Final = "bytes"
 
@@ -72,7 +70,7 @@ class Edit(Note):
     conversation: int = 0
     is_quiet: bool = False
     """True for what only makes another edit true (lengths, chunk sizes, routing headers), and for a hold of less than
-    BRIEF_US for which nobody gives a reason."""
+    `mcpsniff.capture.records.BRIEF_US` for which nobody gives a reason."""
 
     @property
     def by(self) -> str:

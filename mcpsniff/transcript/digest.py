@@ -40,6 +40,10 @@ class Digest(NamedTuple):
     """It holds nothing but that a run began, see `mcpsniff.capture.content`."""
     origins: tuple[str, ...] = ()
     """Over HTTP: the servers with which MCP was spoken, at most `mcpsniff.transcript.servers.KNOWN`."""
+    edits: int = 0
+    """How often something was changed, or held, on the way."""
+    edited_by: tuple[str, ...] = ()
+    """Who did that, most often first, at most `mcpsniff.transcript.edit_counts.NAMES` and ``others``; captured text."""
 
     @classmethod
     def read(cls, value: Any) -> "Digest | None":
@@ -47,13 +51,14 @@ class Digest(NamedTuple):
         if not isinstance(value, list) or len(value) != len(cls._fields):
             return None
         duration_us, messages, errors, unanswered, findings, worst, client, server, revision, *rest = value
-        conversations, empty, origins = rest
+        conversations, empty, origins, edits, edited_by = rest
         numbers = (
             duration_us,
             messages,
             errors,
             unanswered,
             conversations,
+            edits,
             *(findings.values() if isinstance(findings, dict) else ""),
         )
         if not (isinstance(findings, dict) and all(type(number) is int and number >= 0 for number in numbers)):
@@ -62,7 +67,7 @@ class Digest(NamedTuple):
             return None
         if not (revision is None or isinstance(revision, str)) or type(empty) is not bool:
             return None
-        if not (isinstance(origins, list) and all(isinstance(origin, str) for origin in origins)):
+        if not all(isinstance(texts, list) and _is_text(*texts) for texts in (origins, edited_by)):
             return None
         return cls(
             duration_us,
@@ -77,6 +82,8 @@ class Digest(NamedTuple):
             conversations,
             empty,
             tuple(origins),
+            edits,
+            tuple(edited_by),
         )
 
 
@@ -110,6 +117,8 @@ def digest(source: Source) -> Digest:
         conversations=max(talks.count, 1),
         empty=not (told or source.damage or source.joined_late),
         origins=tuple(talks.servers.spoken),
+        edits=summary.edits.total,
+        edited_by=tuple(name[:LONGEST_NAME] for name, _ in summary.edits.names()),
     )
 
 
@@ -124,4 +133,8 @@ def _texts(value: Any, length: int) -> bool:
     """True for None and for a list of that many strings."""
     if value is None:
         return True
-    return isinstance(value, list) and len(value) == length and all(isinstance(item, str) for item in value)
+    return isinstance(value, list) and len(value) == length and _is_text(*value)
+
+
+def _is_text(*values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)

@@ -9,6 +9,8 @@ from mcpsniff.transcript.units import count, duration
 NAMES: Final = 20
 """Names of those who changed something that are told apart."""
 OTHERS: Final = "others"
+BEGUN: Final = 10_000
+"""Messages that are held at once and counted once."""
 _SAID: Final = {
     CHANGED: "changed",
     DROPPED: "dropped",
@@ -17,6 +19,9 @@ _SAID: Final = {
     HEAD: "heads changed",
     HELD: "held",
 }
+
+type Place = tuple[int | None, int]
+"""A channel, and where on it."""
 
 
 class EditCounts:
@@ -27,20 +32,34 @@ class EditCounts:
         self.by: dict[str, int] = {}
         """How many, by who did it; captured text."""
         self.held_us = 0
+        self._begun: dict[Place, str] = {}
+        """Where something is held of which it is not known yet for how long, and by whom."""
 
     def feed(self, edit: Edit) -> None:
         """Count an edit that is shown."""
         if edit.is_quiet:
             return
+        place = edit.channel, edit.spans[0].start if edit.spans else 0
+        if (begun := self._begun.pop(place, None)) is not None:  # this tells how that went on
+            self.changes[HELD] -= 1
+            self.by[begun] -= 1
+            if not self.by[begun]:
+                del self.by[begun]
         self.changes[edit.change] += 1
         self.held_us += edit.held_us
         by = edit.by if edit.by in self.by or len(self.by) < NAMES else OTHERS
         self.by[by] = self.by.get(by, 0) + 1
+        if edit.change == HELD and not edit.held_us and len(self._begun) < BEGUN:
+            self._begun[place] = by
 
     @property
     def total(self) -> int:
         """How many there are."""
         return sum(self.changes.values())
+
+    def names(self) -> list[tuple[str, int]]:
+        """Who did it, and how often, most often first; captured text."""
+        return sorted(self.by.items(), key=lambda one: (-one[1], one[0]))
 
     def lines(self) -> Iterator[str]:
         """What it all comes to; captured text is among it."""
@@ -48,7 +67,5 @@ class EditCounts:
             return
         parts = [f"{self.changes[change]:,} {said}" for change, said in _SAID.items() if self.changes[change]]
         held = f", {duration(self.held_us)} in all" if self.held_us else ""
-        names = ", ".join(
-            f"{name} {times:,}" for name, times in sorted(self.by.items(), key=lambda one: (-one[1], one[0]))
-        )
+        names = ", ".join(f"{name} {times:,}" for name, times in self.names())
         yield f"on the way: {count(self.total, 'edit')} ({', '.join(parts)}{held}) by {names}"

@@ -1,7 +1,7 @@
 """The head of a transcript: what was recorded and when, who talked, what the two sides agreed on and can do."""
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from mcpsniff.capture.records import Header
@@ -12,6 +12,7 @@ from mcpsniff.transcript.talks import STATES, Talks, peer
 from mcpsniff.transcript.units import count
 
 LONGEST_COMMAND: Final = 1000
+EDITORS_NAMED: Final = 8
 ONE_ALONE: Final = "--filter conversation:2 shows only what is marked [2]"
 
 
@@ -56,11 +57,18 @@ def is_settled(conversation: Conversation) -> bool:
 
 
 def head(
-    header: Header, conversation: Conversation, path: str, talks: Talks | None = None, parts: int = 1
+    header: Header,
+    conversation: Conversation,
+    path: str,
+    talks: Talks | None = None,
+    parts: int = 1,
+    *,
+    editors: Sequence[str] = (),
 ) -> list[Entry]:
     """The lines of the head. Every value may hold hostile text.
 
-    ``talks`` are the conversations over HTTP so far, ``parts`` how many files the capture has.
+    ``talks`` are the conversations over HTTP so far, ``parts`` how many files the capture has, ``editors`` who changed
+    something on the way.
     """
     entries = [
         Entry("started", header.started.replace("T", " ").removesuffix("Z")[:23], "UTC"),
@@ -68,6 +76,10 @@ def head(
     ]
     if header.redacted is not None:
         entries.append(Entry("redacted", _redacted(header.redacted), "for sharing: not what was said"))
+    if editors:
+        entries.append(
+            Entry("edited by", listed(editors, EDITORS_NAMED), "what left is shown beside what came", lines=3)
+        )
     if header.argv:
         entries.append(Entry("command", shlex.join(header.argv)[:LONGEST_COMMAND]))
     if header.cwd:

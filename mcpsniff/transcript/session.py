@@ -5,12 +5,15 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
 from mcpsniff.capture.content import tells
+from mcpsniff.capture.editors import MOST, RECORDER, editors
 from mcpsniff.capture.parser import Damage
+from mcpsniff.capture.reader import Capture
 from mcpsniff.capture.records import COMMENT, Header, Record
 from mcpsniff.checks import Finding
 from mcpsniff.checks.recorder import damage_finding
 from mcpsniff.decoder import Decoder, Event
 from mcpsniff.protocol.conversation import Conversation
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.transcript.head import Entry, head, is_settled
 from mcpsniff.transcript.rows import Row, RowBuilder
 from mcpsniff.transcript.summary import Summary
@@ -61,6 +64,9 @@ class Session:
         """Nothing was recorded so far but that a run began."""
         self.talks = Talks()
         """The conversations over HTTP, of all events so far."""
+        known: Iterable[str] = editors(source) if isinstance(source, Capture) else getattr(source, "editors", ())
+        self.editors = dict.fromkeys(known)
+        """Who changed something on the way, of the whole capture where it can be read twice; captured text."""
 
     def events(self) -> Iterator[list[Event]]:
         """The events record by record, then what the end brings: open exchanges, and what was unreadable."""
@@ -78,7 +84,8 @@ class Session:
     def head(self) -> list[Entry]:
         """The head, as far as the events so far tell."""
         parts = len(getattr(self._source, "parts", ()))
-        return head(self._source.header, self._decoder.conversation, self._source.path, self.talks, parts)
+        known = self._decoder.conversation
+        return head(self._source.header, known, self._source.path, self.talks, parts, editors=[*self.editors])
 
     def conversation(self, number: int) -> Conversation:
         """The conversation that a message names by its number."""
@@ -117,6 +124,9 @@ class Session:
     def _take_note(self, events: list[Event]) -> None:
         if self.is_over_http:
             self.talks.feed(events)
+        for event in events:
+            if isinstance(event, Edit) and not event.is_quiet and len(self.editors) < MOST:
+                self.editors.setdefault(event.by or RECORDER)
         for event in reversed(events):
             if not isinstance(event, Finding):
                 self._last = event.n

@@ -164,6 +164,19 @@ def test_an_excerpt_has_the_rows_that_are_asked_for() -> None:
     assert max(map(len, lines)) <= 96
 
 
+def test_edited_has_both_what_came_and_what_left() -> None:
+    assert not codes("edited")
+    assert states("edited") == {"answered": 4, "errored": 2}
+    edits = [event for event in events("edited") if event["type"] in ("rewrite", "hold")]
+    said = ["changed", "changed", "dropped", "answered", "held", "held", "dropped", "answered"]
+    assert [edit["edit"] for edit in edits] == said
+    pay = next(event for event in events("edited") if event["type"] == "exchange" and event["id"] == 4)
+    assert (pay["held_us"], pay["latency_us"]) == (3_400_000, 153_000)
+    page = (FOLDER / "edited.md").read_text(encoding="utf-8")
+    assert "- **edited by:** `--block tool:delete_order, --set-argument search.limit, break, faults`" in page
+    assert make.excerpt("edited", 23, 25).count("delete_order") > 3
+
+
 def https(name: str) -> list[dict[str, Any]]:
     return [event for event in events(name) if event["type"] == "http"]
 

@@ -20,6 +20,7 @@ from tests.capture.capture_files import encoded, save
 from tests.captures.samples import FOLDER, NAMES
 from tests.cli.listing import saved
 from tests.cli.running import on_terminal, run
+from tests.edited import Session
 from tests.filter.sample_http import DIALOGUE
 from tests.sessions import records
 from tests.transcript.http_sessions import records as records_over_http
@@ -35,6 +36,7 @@ EXPECTED = {
     "weather-sse": (11, 2, None, ("zhushou", "weather")),
     "notes": (11, 0, None, ("desk", "notes")),
     "rail-http": (14, 1, None, ("desk", "rail")),
+    "edited": (11, 2, None, ("desk", "shop")),
 }
 
 
@@ -63,6 +65,9 @@ def test_the_samples_as_json() -> None:
     assert found["modern"]["revision"] == "2026-07-28"
     assert found["weather"]["duration_us"] == 5_911_000
     assert found["weather"]["worst"] is None
+    assert (found["weather"]["edits"], found["weather"]["edited_by"]) == (0, [])
+    by = ["--block tool:delete_order", "faults", "--set-argument search.limit", "break"]
+    assert (found["edited"]["edits"], found["edited"]["edited_by"]) == (7, by)
     local = datetime.fromisoformat(found["weather"]["started_local"])
     assert local == datetime.fromisoformat(found["weather"]["started"])
 
@@ -110,7 +115,7 @@ def test_local_times_are_of_this_place() -> None:
 
 def test_a_pipe_gets_every_column() -> None:
     title, *lines = run("list", "--dir", str(FOLDER)).out.splitlines()[1:]
-    columns = "label when length messages failed worst finding peers spoken to transport started size capture"
+    columns = "label when length messages failed worst finding edited by peers spoken to transport started size capture"
     assert " ".join(title.split()) == columns
     assert len(lines) == len(NAMES)
     assert "zhushou 3.1.0 → weather 1.4.0" in lines[0]
@@ -133,6 +138,22 @@ def test_a_terminal_is_never_too_narrow(tmp_path: Path, columns: int) -> None:
     assert ("c → s" in ran.out) == (columns in {60, 80, 100})
     assert ("c 1 → s 2" in ran.out) == (columns == 160)
     assert re.search(r"unreadable:", bare(ran.out))
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 160])
+def test_an_edited_one_says_who_edits(tmp_path: Path, columns: int) -> None:
+    said = Session().ask(1).change(None, by="--block tool:\x1b[31mx").ask(2).change(None, by="mine.py")
+    saved(tmp_path, "time", days=3)
+    saved(tmp_path, "shop", days=3, records=said.end().records)
+    ran = on_terminal("list", "--dir", str(tmp_path), columns=columns)
+    lines = bare(ran.out).splitlines()
+    assert max(map(cells, lines)) <= columns
+    assert ("edited by" in ran.out) == (columns >= 60)
+    assert ("--block" in ran.out) == (columns >= 60)
+    assert "\x1b[31mx" not in ran.out
+    head = run("show", "shop", "--dir", str(tmp_path), "--filter", "id:1").out
+    assert "  edited by     --block tool:\\x1b[31mx, mine.py  what left is shown beside what came\n" in head
+    assert "edited by" not in run("show", "time", "--dir", str(tmp_path)).out
 
 
 def test_long_has_all_columns_on_any_terminal(tmp_path: Path) -> None:

@@ -64,6 +64,22 @@ def test_captures_that_differ_as_json() -> None:
     }
 
 
+def test_a_capture_that_was_edited_says_so_by_whom_and_how_often() -> None:
+    edited = str(FOLDER / "edited.mcpcap")
+    said = (
+        "edited on the way: 7 edits by --block tool:delete_order 3, faults 2, --set-argument search.limit 1, break 1;"
+    )
+    ran = run("diff", WEATHER, edited)
+    first, second = ran.out.split("\n+ B  ")
+    assert "edited" not in first
+    assert said in " ".join(second.split())
+    assert "compared is what came" in " ".join(second.split("\n\n")[0].split())
+    assert said in run("diff", WEATHER, edited, "--format", "markdown").out
+    told = json.loads(run("diff", WEATHER, edited, "--format", "json").out)
+    assert (told["a"]["edits"], told["a"]["edited_by"]) == (0, {})
+    assert (told["b"]["edits"], told["b"]["edited_by"]["faults"]) == (7, 2)
+
+
 def test_captures_that_differ_as_markdown() -> None:
     ran = run("diff", SSE, WEATHER, "--format", "markdown")
     assert ran.status == 1

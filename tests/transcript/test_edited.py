@@ -138,6 +138,14 @@ def test_a_short_hold_without_a_reason_has_no_row_but_counts() -> None:
     assert [len(line["edits"]) for line in of_type(lines, "exchange")] == [1, 1, 1]
 
 
+def test_what_is_held_counts_once_also_if_its_beginning_was_told() -> None:
+    session = Session().ask(1).hold(0, by="break").hold(2_000_000, by="break").answer(1)
+    session.ask(2).hold(0, by="break").change(None, by="break").ask(3).hold(0, by="break")
+    shown = text(session.end().records)
+    assert "on the way: 3 edits (1 dropped, 2 held, 2.0 s in all) by break 3" in shown
+    assert shown.count("  held #") == 4
+
+
 def test_hostile_names_and_reasons_are_harmless() -> None:
     by, why = "\x1b[31m#3\u202e<b>", "`x` [y](z)\n"
     made = Session().ask(1).change(None, by=by, why=why).ask(2).change(b"\x1b]0;x\x07\n", by=by, why=why).end()

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from mcpsniff.checks import Finding
 from mcpsniff.decoder import Decoder, Event
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchange import Exchange
 from mcpsniff.protocol.message import ERROR, REQUEST, RESPONSE, Message
@@ -17,6 +18,7 @@ from mcpsniff.protocol.revisions import (
     SERVER_INFO_KEY,
 )
 from mcpsniff.replay.reading import FRAME_LIMIT
+from mcpsniff.transcript.edit_counts import EditCounts
 from mcpsniff.transcript.latency import Latencies
 from mcpsniff.transcript.session import Source
 
@@ -164,6 +166,8 @@ class Facts:
     """By authority, in the order in which they were first talked to."""
     findings: dict[tuple[str, str], Found] = field(default_factory=dict)
     """By code and blame."""
+    edits: EditCounts = field(default_factory=EditCounts)
+    """What was changed on the way. What is compared is what came."""
     lacks: list[str] = field(default_factory=list)
     """What the capture does not have, in words."""
 
@@ -201,6 +205,8 @@ def _take(facts: Facts, events: Iterable[Event], asks: dict[int, Ask]) -> int:
             asks.pop(event.request, None)
         elif isinstance(event, Finding):
             facts.findings.setdefault((event.code, event.blame), Found(event)).count += 1
+        elif isinstance(event, Edit):
+            facts.edits.feed(event)
         elif isinstance(event, Note) and event.kind == "gap":
             gaps += 1
     return gaps

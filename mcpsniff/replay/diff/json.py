@@ -37,6 +37,8 @@ def _capture(facts: Facts) -> dict[str, Any]:
         "transport": facts.transport,
         "messages": facts.messages,
         "servers": list(facts.servers),
+        "edits": facts.edits.total,
+        "edited_by": dict(facts.edits.names()),
         "lacks": facts.lacks,
     }
 

@@ -8,9 +8,11 @@ from mcpsniff.replay.compare import Difference
 from mcpsniff.replay.compare_text import NEW, OLD, OTHER, difference_lines
 from mcpsniff.replay.diff.facts import Facts
 from mcpsniff.replay.diff.report import ADDED, CHANGED, MARKS, MISSING, Entry, Report, Section
+from mcpsniff.transcript.head import EDITORS_NAMED
 from mcpsniff.transcript.layout import flowed, wrapped
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.safe import markdown_code, markdown_fence, markdown_text, visible
+from mcpsniff.transcript.servers import listed
 from mcpsniff.transcript.units import count
 
 ROLES: Final = {ADDED: NEW, MISSING: OLD, CHANGED: OTHER}
@@ -44,8 +46,9 @@ def verdict(report: Report) -> str:
 def _sides(report: Report, width: int) -> Iterator[Line]:
     for name, role, facts in (("A", OLD, report.a), ("B", NEW, report.b)):
         yield [(role, f"{'-' if name == 'A' else '+'} {name}  "), ("plain", visible(facts.path))]
-        for line in wrapped(visible(about(facts)), width - 5):
-            yield [("", "     "), ("remark", line)]
+        for text in (about(facts), edited(facts)):
+            for line in wrapped(visible(text), width - 5) if text else ():
+                yield [("", "     "), ("remark", line)]
 
 
 def about(facts: Facts) -> str:
@@ -54,6 +57,15 @@ def about(facts: Facts) -> str:
     named = f" with {', '.join(servers[:5])}{' and others' if len(servers) > 5 else ''}" if servers else ""
     label = f"{facts.label}, " if facts.label and facts.label != os.path.basename(facts.path) else ""
     return f"{label}{facts.transport}, {count(facts.messages, 'message')}{named}"
+
+
+def edited(facts: Facts) -> str:
+    """What was changed on the way in a capture, by whom; empty if nothing was. Captured text."""
+    if not facts.edits.total:
+        return ""
+    names = [f"{name} {times:,}" for name, times in facts.edits.names()]
+    by = listed(names, EDITORS_NAMED)
+    return f"edited on the way: {count(facts.edits.total, 'edit')} by {by}; compared is what came"
 
 
 def summary(section: Section) -> str:
@@ -105,7 +117,8 @@ def diff_markdown(report: Report) -> Iterator[str]:
     yield "# Comparison of two captures"
     yield ""
     for name, facts in (("A", report.a), ("B", report.b)):
-        yield f"- **{name}** {markdown_code(facts.path)}: {markdown_code(about(facts))}"
+        told = ", ".join(markdown_code(text) for text in (about(facts), edited(facts)) if text)
+        yield f"- **{name}** {markdown_code(facts.path)}: {told}"
     yield ""
     yield f"**{verdict(report)}**"
     for section in report.sections:

@@ -1,6 +1,6 @@
 """A session of which a filter shows a part: decoded twice, the first time to learn what matches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -43,7 +43,7 @@ class FilteredSession(Session):
         self._selection.learn(learnt.events())
         self._all_talks = learnt.talks
         self._conversations = learnt.talks.count if learnt.is_over_http else 1
-        super().__init__(_Bounded(source, first), label, now_us=now_us)
+        super().__init__(_Bounded(source, first, tuple(learnt.editors)), label, now_us=now_us)
 
     @property
     def whole(self) -> Whole:
@@ -116,8 +116,9 @@ class _Counted:
 class _Bounded:
     """A capture as far as another reading of it went."""
 
-    def __init__(self, source: Source, read: _Counted) -> None:
+    def __init__(self, source: Source, read: _Counted, editors: Sequence[str]) -> None:
         self._source = source
+        self.editors = editors
         self._count = read.count
         self.header, self.path, self.joined_late = source.header, source.path, source.joined_late
         self.parts = getattr(source, "parts", ())

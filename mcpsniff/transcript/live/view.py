@@ -28,6 +28,7 @@ KNOWN_AT_ONCE: Final = frozenset({"started", "capture", "command", "folder", "tr
 """Entries of the head that the capture's first line tells; the others are told by the opening of the session."""
 BRIEF: Final = (
     "capture",
+    "edited by",
     "command",
     "route",
     "also asked",
