@@ -84,6 +84,9 @@ def cli(ctx: click.Context) -> None:
     Put `mcpsniff stdio --` in front of the server's command in your client's configuration; or, for a server on HTTP,
     give the client the address that `mcpsniff http URL` prints, or start the client with `mcpsniff run --`. Use the
     client, then read what was said with `mcpsniff show`.
+
+    Nothing is changed on the way unless you ask for it: by rules, faults, break points or addons (--block, --fault,
+    --break, --addon and others of stdio, http, forward and run). `mcpsniff attach` decides about what a break point holds.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
