@@ -33,6 +33,7 @@ BLOCK = 100
 ADDONS = {
     "edit": "def mcp_edit(message):\n    return message\n",
     "change": "def mcp_edit(message):\n    if message.method == 'ping':\n        message.body['params']['pad'] = 'q'\n"
+    "    if message.method == 'tools/call':\n        message.body['params']['arguments']['pad'] = 'q'\n"
     "    return message\n",
 }
 
@@ -97,7 +98,11 @@ def over_http(folder: Path, posts: int) -> dict[str, dict[str, float]]:
         finally:
             for way in ways:
                 way.stop()
+            captures = [path.read_bytes() for path in Path(ways[-1].folder).glob("*.mcpcap")]
+            for way in ways:
                 way.remove()
+    if sum(capture.count(b'"rewrite"') for capture in captures) < posts:
+        raise SystemExit("the hook that was to change each call over HTTP has not")
     print(f"{'http':10} {'post us':>8} {'added':>8} {'x plain':>8} {'p99 us':>8} {'event us':>8}")
     for name, blocks in kept.items():
         row = {

@@ -23,6 +23,8 @@ PASSES = "; messages pass as they are where it fails"
 class AddonInterceptor:
     """An `mcpsniff.hooks.editor.Interceptor`."""
 
+    tells = True
+
     def __init__(self, addon: Addon) -> None:
         self._addon = addon
 
@@ -86,7 +88,10 @@ class AddonInterceptor:
         """What a hook says; the message itself as it was if it fails, or says nothing that can be done."""
         before = _Before(message)
         try:
-            returned: Returned = settled(call(message), lane, self.name)
+            returned: Returned = call(message)
+            if returned is message and not before.is_changed():
+                return message
+            returned = settled(returned, lane, self.name)
             wrong = misfit(returned)
         except GoneError:
             return before.restored()
@@ -111,8 +116,10 @@ class _Before:
         self._text: bytes | None = None
         self._body: Any = None
         if not message.flaws:
-            with suppress(TypeError):  # a number beyond 64 bits, or what another hook has put there
+            try:
                 self._text = orjson.dumps(message.body)
+            except TypeError:  # a number beyond 64 bits, or what another hook has put there
+                self._text = None
         if self._text is None:
             self._body = message.body
             with suppress(Exception):  # what an earlier hook has put there need not be JSON, nor end

@@ -44,6 +44,8 @@ class Keeper:
     """All that is kept. May be used by many threads at once."""
 
     def __init__(self) -> None:
+        self.is_used = False
+        """True once something was kept."""
         self._kept: list[Kept] = []
         self._leaving: list[Kept] = []
         """What has been given to its lane, which has not returned yet."""
@@ -53,6 +55,7 @@ class Keeper:
         """Keep ``out`` until the next message of its lane, or for so many seconds."""
         kept = Kept(way, lane, time.monotonic() + seconds, out)
         with self._lock:
+            self.is_used = True
             self._kept.append(kept)
             self._start(kept, seconds)
 
@@ -60,6 +63,7 @@ class Keeper:
         """Return when another message of this conversation and direction has passed, or after so many seconds."""
         kept = Kept(way, lane, time.monotonic() + seconds)
         with self._lock:
+            self.is_used = True
             self._kept.append(kept)
         with lane.holding():
             if seconds > LONG:
