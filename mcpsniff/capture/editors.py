@@ -3,7 +3,7 @@
 from typing import Final
 
 from mcpsniff.capture.reader import Capture, open_regular
-from mcpsniff.capture.records import BRIEF_US, HOLD, REWRITE, Record
+from mcpsniff.capture.records import AND, BRIEF_US, HOLD, REWRITE, Record
 
 MOST: Final = 20
 """Names that are told apart."""
@@ -24,11 +24,11 @@ def editors(capture: Capture) -> tuple[str, ...]:
         return ()
     names: dict[str, None] = {}
     for record in capture.records():
-        if (name := _editor(record)) is not None:
-            names[name] = None
-            if len(names) == MOST:
+        if (by := _editor(record)) is not None:
+            names.update(dict.fromkeys(by.split(AND)))
+            if len(names) >= MOST:
                 break
-    return tuple(names)
+    return tuple(names)[:MOST]
 
 
 def _editor(record: Record) -> str | None:

@@ -24,6 +24,8 @@ REDACT: Final = "redact"
 HOLD: Final = "hold"
 BRIEF_US: Final = 10_000
 """A hold of fewer microseconds for which nobody gives a reason is what an addon takes to think: no form shows it."""
+AND: Final = " + "
+"""Stands in `by` between the names of several who changed one message, or elements of one batch."""
 
 
 class Field(NamedTuple):
@@ -81,7 +83,12 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
             Field("start", "count", False, "offset in the channel of the first byte replaced"),
             Field("length", "count", False, "how many recorded bytes were replaced; 0: inserted before `start`"),
             Field("data", "data", False, "the bytes that left; empty: dropped"),
-            Field("by", "text", False, "who did it: an addon, a rule, a fault, a break point, or `mcpsniff`"),
+            Field(
+                "by",
+                "text",
+                False,
+                "who did it: an addon, a rule, a fault, a break point, or `mcpsniff`; several with ` + ` between them",
+            ),
             Field("why", "text", True, "why, in words"),
             Field("us", "count", True, "for how many microseconds the bytes were held before this left"),
         ),
@@ -93,7 +100,7 @@ RECORD_FIELDS: Final[dict[str, Shape]] = {
             Field("start", "count", False, "offset in the channel of the first byte held"),
             Field("length", "count", False, "how many bytes"),
             Field("us", "count", False, "for how many microseconds"),
-            Field("by", "text", False, "who held them"),
+            Field("by", "text", False, "who held them; several with ` + ` between them"),
             Field("why", "text", True, "why, in words"),
         ),
     ),

@@ -8,6 +8,7 @@ from it is not taken for a fault of a peer.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from mcpsniff.capture.records import AND
 from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchange import ADDED, ANSWERED_BY, CHANGED, DROPPED, HELD, Exchange, Touch
 from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
@@ -65,6 +66,10 @@ class Edit(Note):
     """The exchange that it has to do with."""
     members: tuple[str, ...] = ()
     """Of a changed message or head: the members or headers that are not as they were; captured text."""
+    lost: tuple[Exchange, ...] = ()
+    """Those whose answer does not reach who asked, as far as this edit goes: it was dropped, cut, or is held."""
+    found: tuple[Exchange, ...] = ()
+    """Those whose answer did not before, and does with this edit."""
     http: "HttpExchange | None" = None
     """Over HTTP: the exchange that carries it."""
     conversation: int = 0
@@ -76,6 +81,11 @@ class Edit(Note):
     def by(self) -> str:
         """Who did it; captured text."""
         return _text(self.fields.get("by"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The same, one by one where it was several."""
+        return tuple(filter(None, self.by.split(AND)))
 
     @property
     def why(self) -> str:

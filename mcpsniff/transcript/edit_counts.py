@@ -32,7 +32,7 @@ class EditCounts:
         self.by: dict[str, int] = {}
         """How many, by who did it; captured text."""
         self.held_us = 0
-        self._begun: dict[Place, str] = {}
+        self._begun: dict[Place, list[str]] = {}
         """Where something is held of which it is not known yet for how long, and by whom."""
 
     def feed(self, edit: Edit) -> None:
@@ -42,15 +42,17 @@ class EditCounts:
         place = edit.channel, edit.spans[0].start if edit.spans else 0
         if (begun := self._begun.pop(place, None)) is not None:  # this tells how that went on
             self.changes[HELD] -= 1
-            self.by[begun] -= 1
-            if not self.by[begun]:
-                del self.by[begun]
+            for by in begun:
+                self.by[by] -= 1
+                if not self.by[by]:
+                    del self.by[by]
         self.changes[edit.change] += 1
         self.held_us += edit.held_us
-        by = edit.by if edit.by in self.by or len(self.by) < NAMES else OTHERS
-        self.by[by] = self.by.get(by, 0) + 1
+        names = [name if name in self.by or len(self.by) < NAMES else OTHERS for name in edit.names or ("",)]
+        for by in names:
+            self.by[by] = self.by.get(by, 0) + 1
         if edit.change == HELD and not edit.held_us and len(self._begun) < BEGUN:
-            self._begun[place] = by
+            self._begun[place] = names
 
     @property
     def total(self) -> int:

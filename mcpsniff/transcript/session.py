@@ -126,7 +126,7 @@ class Session:
             self.talks.feed(events)
         for event in events:
             if isinstance(event, Edit) and not event.is_quiet and len(self.editors) < MOST:
-                self.editors.setdefault(event.by or RECORDER)
+                self.editors.update(dict.fromkeys(event.names or (RECORDER,)))
         for event in reversed(events):
             if not isinstance(event, Finding):
                 self._last = event.n

@@ -3,7 +3,9 @@
 import re
 
 from mcpsniff.decoder import Decoder
+from mcpsniff.protocol.edits import Edit
 from mcpsniff.transcript.at import EventPage, event_lines, find_event
+from mcpsniff.transcript.filter import compile_filter
 from mcpsniff.transcript.live.foot import OpenRequests, Waiting
 from mcpsniff.transcript.rows import EDIT, Row, RowBuilder
 from mcpsniff.transcript.terminal import plain
@@ -196,3 +198,16 @@ def test_over_http_a_refusal_in_the_servers_place_names_who_refused() -> None:
     shown = text(web.close().records, transport="http")
     assert "⇠ HTTP 401  added · by fault http=401" in shown
     assert "said by addon, not by the server" in shown
+
+
+def test_several_who_did_something_are_counted_each_by_name() -> None:
+    records = Session().ask(1).hold(10_000, by="rule 1 + faults", why="late; fault x").answer(1).end().records
+    page, decoder = text(records), Decoder()
+    assert "by rule 1 + faults · late; fault x" in page
+    assert "by faults 1, rule 1 1" in page
+    assert "edited by rule 1, faults" in re.sub(r" +", " ", page)
+    for expression, is_shown in (('by:"rule 1"', True), ("by:faults", True), ("by:*late*", False), ("by:rule", False)):
+        chosen = compile_filter(expression, alone=True)
+        holds = [event for record in records for event in decoder.feed(record) if isinstance(event, Edit)]
+        assert [bool(chosen.verdict(chosen.mask(edit))) for edit in holds] == [is_shown]
+        decoder = Decoder()

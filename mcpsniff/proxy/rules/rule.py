@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
+from mcpsniff.capture.records import AND
 from mcpsniff.hooks.actions import HttpHead, Returned
 from mcpsniff.hooks.editor import Lane
 from mcpsniff.protocol.message import Message
@@ -44,7 +45,7 @@ class Rule(ABC):
 
     def __init__(self, name: str, holds: Matcher, *, turns: Turns = EVERY, why: str = "") -> None:
         """``why``: what records say instead of what the rule itself says."""
-        text = visible(name)
+        text = visible(name).replace(AND, "+")
         self.name = text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
         self.holds = holds
         self.acted = 0

@@ -7,6 +7,7 @@ suggestions are made from FIELDS.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from mcpsniff.capture.records import AND
 from mcpsniff.checks import CLIENT, MCPSNIFF, NETWORK, SERVER, SEVERITIES, Finding, load
 from mcpsniff.protocol.by_revision import REVISION_FLAWS
 from mcpsniff.protocol.edits import Edit
@@ -195,7 +196,7 @@ def _by(value: Value, _: Context) -> Term:
 
     def test(note: Note) -> bool:
         by = note.fields.get("by")
-        return isinstance(by, str) and match(by)
+        return isinstance(by, str) and (match(by) or (AND in by and any(map(match, by.split(AND)))))
 
     return Term({Note: test, Edit: test})
 
@@ -271,7 +272,10 @@ FIELDS: Final[Mapping[str, Field]] = {
         "`error`: an error or a tool's result with isError; `finding`: any finding; `edit`: something that was changed"
         " on the way",
     ),
-    "by": Field(_by, "who changed something on the way, or remarked something: the name of an addon, a rule, a fault"),
+    "by": Field(
+        _by,
+        "who changed something on the way, or remarked something: the name of an addon, a rule; one of several will do",
+    ),
     "code": Field(_code, "a finding's code or its beginning (`MCP4`), or its name"),
     "severity": Field(_severity, "a finding's severity: " + " < ".join(f"`{severity}`" for severity in RISING)),
     "blame": Field(_blame, "who is to blame for a finding: " + ", ".join(f"`{side}`" for side in SIDES)),
