@@ -295,6 +295,8 @@ class Editor:
         action = None if isinstance(item.what, Message | Back | Text) else item.what
         is_back = isinstance(item.what, Back)
         direction = OTHER[arrived.direction] if is_back else arrived.direction
+        if message is not None and is_made(message):
+            talk.fit(message, direction, arrived)
         if message is not None and message.kind == REQUEST and is_made(message) and "id" not in message.body:
             talk.adopt(message, direction, item.by)
         data = b"" if message is None else item.text or self._text(message, item.by)

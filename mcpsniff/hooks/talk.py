@@ -1,8 +1,9 @@
 """What the editor remembers of one conversation: what is open, so that a held message knows what it belongs to."""
 
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
+from mcpsniff.hooks.fitting import envelope_of, fit, revision_of
 from mcpsniff.protocol.exchange import OTHER, Exchange, target_of, token_key
 from mcpsniff.protocol.message import ERROR, REQUEST, RESPONSE, IdKey, Message
 
@@ -20,6 +21,7 @@ class Talk:
         self._ours: dict[tuple[str, IdKey], str] = {}
         """Requests that hooks have made, by the direction they went and their id; who made them."""
         self._made = 0
+        self._envelope: dict[str, Any] = {}
         self._lock = Lock()
 
     def place(self, message: Message, t: int) -> None:
@@ -28,8 +30,10 @@ class Talk:
         if message.kind == REQUEST and message.key is not None and message.method is not None:
             link = Exchange(
                 0, self.number, message.direction, message.id or "", message.key, message.method, target_of(message),
-                None, t, t_alive=t,
+                revision_of(message), t, t_alive=t,
             )  # fmt: skip
+            if message.direction == "c2s":
+                self._envelope = envelope_of(message)
             message.link = link
             self._enter(message, link)
         elif message.kind in (RESPONSE, ERROR) and message.key is not None:
@@ -57,6 +61,10 @@ class Talk:
             return None
         with self._lock:
             return self._ours.pop((OTHER[message.direction], message.key), None)
+
+    def fit(self, message: Message, direction: str, arrived: Message) -> None:
+        """Complete a message that a hook has made of one that arrived, as the revision in force asks."""
+        fit(message, direction, message.link or arrived.link, self._envelope)
 
     def adopt(self, message: Message, direction: str, by: str) -> None:
         """Give a request that a hook has made an id that nobody else uses."""
