@@ -65,7 +65,7 @@ async def mcp_edit(message):
         if name == "no":
             return refuse(message, "not today", why="because")
         if name == "slow":
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(1.2)
         if name == "other":
             message.body["params"]["name"] = "one"
         if name == "broken":
@@ -131,8 +131,8 @@ def test_bodies_are_edited_and_hooks_observe(tmp_path: Path) -> None:
     assert {body["by"] for body in rewrites(records)} == {"mine"}
     assert [body["why"] for body in rewrites(records) if "why" in body] == ["because", "because"]
     held = [body for kind, channel, body in records if kind == "hold" and channel == 4]
-    assert [body["us"] >= 50_000 for body in held] == [True]
-    assert held[0]["length"] == len(CALL % b"slow")
+    assert [body["us"] >= 1_200_000 for body in held] == [False, True]
+    assert [(body["us"] == 0, body["length"], body["by"]) for body in held[:1]] == [(True, len(CALL % b"slow"), "mine")]
     comments = [body["text"] for kind, _, body in records if kind == "comment"]
     assert "the head was changed by mine: x-traced" in comments
     assert log.count("mine failed in mcp_edit") == 1

@@ -80,6 +80,10 @@ def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
 
 def check_law(capture: Captured) -> None:
     """What left is what arrived with the rewrites applied: for requests that got to the server."""
+    holds = [body for _, kind, _, body in (record[:4] for record in capture.records) if kind == "hold"]
+    begun = [(hold["start"], hold["length"], hold["by"]) for hold in holds if hold["us"] == 0]
+    assert len(begun) == 1  # the other ones are shorter
+    assert begun == [(hold["start"], hold["length"], hold["by"]) for hold in holds if hold["us"] > 1_400_000]
     ends = [body for _, kind, _, body in (record[:4] for record in capture.records) if kind == "close"]
     assert [end["how"] for end in ends if "broken off by web_actions" in end.get("error", "")].count("aborted") >= 12
     left = b"".join([told(capture, channel) for channel in closes(capture) if channel % 2 == 0])

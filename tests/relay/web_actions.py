@@ -1,6 +1,7 @@
 """An addon that does to a request, or to what answers it, what the name of its method says."""
 
-import time
+import asyncio
+from typing import Any
 
 import mcpsniff
 from mcpsniff import Message
@@ -9,7 +10,7 @@ from mcpsniff.hooks import actions
 NOTE = mcpsniff.notification("notifications/made")
 
 
-def mcp_edit(message: Message) -> mcpsniff.Returned:
+def mcp_edit(message: Message) -> Any:
     asked = message.method if message.kind == "request" else message.link.method if message.link else message.method
     direction, _, what = (asked or "").partition("/")
     if direction != ("ask" if message.frame.direction == "c2s" else "say"):
@@ -17,7 +18,7 @@ def mcp_edit(message: Message) -> mcpsniff.Returned:
     return act(message, what)
 
 
-def act(message: Message, what: str) -> mcpsniff.Returned:
+def act(message: Message, what: str) -> Any:
     body = message.body
     if what == "change":
         body.get("params", body.get("result"))["more"] = "é" * 10
@@ -47,7 +48,12 @@ def act(message: Message, what: str) -> mcpsniff.Returned:
     elif what == "answer":
         return mcpsniff.answer(message, {"by": "hook"})
     elif what == "hold":
-        time.sleep(1.5)
+        return held(message)
+    return message
+
+
+async def held(message: Message) -> Message:
+    await asyncio.sleep(1.5)
     return message
 
 
