@@ -111,7 +111,7 @@ def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], 
     if any(options.get(name) for name in ("rules", "block", "map_tool", "set_argument", "set_header", "respond")):
         from mcpsniff.proxy.rules.reading import rules_from
 
-        interceptors += rules_from(options, transport)
+        interceptors += rules_from(options, transport, say)
     observers: list[str] = []
     if options.get("addon") or options.get("set"):
         from mcpsniff.hooks.loading import load
@@ -122,7 +122,7 @@ def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], 
     if any(options.get(name) for name in ("fault", "fault_seed", "fault_from")):
         from mcpsniff.proxy.faults.reading import faults_from
 
-        interceptors += faults_from(options, transport)
+        interceptors += faults_from(options, transport, say)
     breaks: BreakPoints | None = None
     if options.get("break"):
         from mcpsniff.proxy.breaks.reading import breaks_from

@@ -10,8 +10,9 @@ import pytest
 
 from mcpsniff.errors import UsageError
 from mcpsniff.hooks import arrivals
+from mcpsniff.proxy.faults.reading import faults_from
 from mcpsniff.proxy.faults.recorded import faults_of
-from tests.faults.stage import Faulty, call, notification, request, result
+from tests.faults.stage import Faulty, call, notification, options, request, result
 
 MIXED = ("latency=1us..90us,p=0.2", "drop,p=0.1", "wrong-id=other,p=0.1", "duplicate,p=5%", "noise,p=0.05")
 
@@ -188,6 +189,21 @@ def test_captures_that_cannot_be_repeated(tmp_path: Path) -> None:
         faults_of(str(tmp_path / "missing.mcpcap"), str(tmp_path))
 
 
+def test_what_pipes_do_not_have_is_left_out_and_not_counted(tmp_path: Path) -> None:
+    first = ["fault status=429 (client's request tools/call id 1)", "fault drop (client's request tools/call id 2)"]
+    capture = recorded(tmp_path / "web.mcpcap", first)
+    said: list[str] = []
+    (faults,) = faults_from(options(again=[capture]), "stdio", said.append)
+    assert said == ["faults: 1 of web.mcpcap left out: a status is one of HTTP, and pipes have none"]
+    again = Faulty(again=[capture])
+    assert [again.client(call(at, "echo")) is None for at in (1, 2)] == [True, False]
+    assert again.editor.end() == ["faults: all 1 of web.mcpcap again"]
+    (missed,) = faults.end()
+    assert missed.startswith("faults: 0 of the 1 of web.mcpcap again; the other messages did not come, such as the cl")
+    with pytest.raises(UsageError, match="only faults of HTTP"):
+        faults_from(options(again=[recorded(tmp_path / "only.mcpcap", first[:1])]), "stdio", said.append)
+
+
 def test_latency_counts_from_the_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two answers that came together the second does not wait behind the first."""
     now = [5.0]
@@ -213,3 +229,14 @@ def test_latency_counts_from_the_arrival(monkeypatch: pytest.MonkeyPatch) -> Non
     faulty._t += 1_000_000
     faulty.server(result(3))
     assert sum(slept) == pytest.approx(0.2, abs=0.003)
+
+
+def test_all_faults_of_a_batch_are_recorded_and_come_again(tmp_path: Path) -> None:
+    batch = [call(at, "echo") for at in range(4)]
+    first = Faulty("drop,if=id:1 kind:request", "latency=1us,if=id:2 kind:request", "error,if=id:3 kind:request")
+    left = first.left("c2s", batch)
+    (why,) = first.whys
+    assert why.count("fault ") == 3
+    again = Faulty(again=[recorded(tmp_path / "x.mcpcap", first.whys)])
+    assert again.left("c2s", batch) == left
+    assert again.editor.end() == ["faults: all 3 of x.mcpcap again"]

@@ -198,6 +198,17 @@ def test_a_tool_has_another_name_for_the_client() -> None:
     assert between.whys == ["map-tool: tool echo is say for the client", "map-tool: tool say is echo for the server"]
 
 
+def test_the_client_does_not_know_the_name_that_a_tool_had() -> None:
+    between = stage(map_tool=["echo=say"])
+    between.client(call(1, "echo"))
+    assert between.to_server() == []
+    assert between.at_client()["error"] == {"code": -32602, "message": "Unknown tool: echo"}
+    assert between.whys == ["map-tool: tool echo is say for the client"]
+    odd = request(2, "tools/call", name=["echo"])
+    between.client(odd)
+    assert between.at_server() == odd
+
+
 def test_two_tools_change_their_names_and_a_third_is_covered() -> None:
     between = stage(map_tool=["a=b", "b=a", "c=d"])
     between.client(request(0, "tools/list"))

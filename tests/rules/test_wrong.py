@@ -14,6 +14,12 @@ OPTIONS = [
     ("block", "tool:a state:open", "--block: filter, column 8: state: cannot be asked here"),
     ("block", "tol:a", "--block: filter, column 1: there is no field tol; did you mean tool?"),
     ("block", "latency:>1s", "--block: only answers have a latency"),
+    (
+        "block",
+        "resource:",
+        "--block: filter, column 10: resource: needs a value directly after the colon\n  resource:\n",
+    ),
+    ("block", "resource:a foo:b", "--block: filter, column 12: there is no field foo"),
     ("block", "", "--block: filter, column 1: the expression is empty"),
     ("map_tool", "echo", "--map-tool: echo has no other name: NAME=OTHER"),
     ("map_tool", "=say", "--map-tool: =say has no name"),
@@ -24,6 +30,10 @@ OPTIONS = [
     ("set_argument", ".a=1", "--set-argument: .a is no argument of a tool"),
     ("set_argument", "a=NaN", "--set-argument: JSON cannot say this"),
     ("set_argument", "a=", "--set-argument: nothing is not JSON"),
+    ("set_argument", "a=[1e999]", "--set-argument: a number is infinite, or beyond what a double holds"),
+    ("set_argument", f"a={'9' * 5000}", "--set-argument: a number has more digits than can be passed on"),
+    ("set_argument", f"a={'[' * 400}{']' * 400}", "--set-argument: this is nested deeper than 200 levels"),
+    ("set_argument", f"{'a' * 10_000}.b=1", f"--set-argument: {'a' * 40}… is longer than any name of a tool"),
     ("set_header", "a b=c", "--set-header: a b is no name of a header"),
     ("set_header", "Content-Length=3", "--set-header: Content-Length says how the bytes travel"),
     ("set_header", "transfer-encoding=", "--set-header: transfer-encoding says how the bytes travel"),
@@ -35,6 +45,13 @@ OPTIONS = [
     ("respond", "tool:a=7", "--respond: an answer is an object"),
     ("respond", "tool:a=@/nowhere/x.json", "--respond: /nowhere/x.json cannot be read: No such file"),
     ("respond", "tool:={}", "--respond: filter, column 6: tool: needs a value"),
+    (
+        "respond",
+        "tool:a=@~nobody-has-this-name/x",
+        "--respond: ~nobody-has-this-name/x cannot be read: there is no such",
+    ),
+    ("respond", 'tool:a={"a":1e999}', "--respond: a number is infinite"),
+    ("rules", "~nobody-has-this-name/x.toml", "~nobody-has-this-name/x.toml cannot be read: there is no such user"),
     ("rules", "/nowhere/x.toml", "/nowhere/x.toml cannot be read: No such file"),
 ]
 
@@ -62,7 +79,11 @@ def test_pipes_have_no_headers(tmp_path: Path) -> None:
         rules_from({**NONE, "set_header": ["A=b"]}, "stdio")
     file = tmp_path / "r.toml"
     file.write_text("[[rule]]\nheader = { A = 'b' }\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"r\.toml, line 2: pipes have no headers"):
+    said: list[str] = []
+    assert rules_from({**NONE, "rules": [str(file)]}, "stdio", said.append) == []
+    assert said == ["rules about headers are left out, since pipes have none: r.toml #1"]
+    file.write_text("[[rule]]\nwhen = 'tool:a'\ndrop = true\n[[rule]]\nheader = { 'a b' = 'c' }\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"r\.toml, line 5: a b is no name of a header"):
         rules_from({**NONE, "rules": [str(file)]}, "stdio")
 
 
@@ -106,6 +127,16 @@ FILES = [
     ("[[rule]]\nwhen='a'\ndrop=true\nafter=true\n", "r.toml, line 4: after is a whole number, at least 0"),
     ("[[rule]]\nwhen='a'\ndrop=true\n[[rule]]\nname=''\nwhen='b'\ndrop=true\n", "r.toml, line 5: name is a text"),
     ("x = " + "[" * 2000 + "]" * 2000, "r.toml is "),
+    ("[[rule]]\nwhen='resource:a foo:b'\nblock=true\n", "r.toml, line 2: filter, column 12: there is no field foo"),
+    ("[[rule]]\nwhen='a'\nrespond='@~nobody-has-this-name/x'\n", "r.toml, line 3: ~nobody-has-this-name/x cannot be"),
+    (f"[[rule]]\nwhen='a'\nset={{x={'9' * 5000}}}\n", "r.toml has a number with more digits than can be read"),
+    (f"[[rule]]\nwhen='a'\nset={{x=0x{'f' * 5000}}}\n", "r.toml, line 3: a number has more digits than can be passed"),
+    (f"[[rule]]\nwhen='a'\nrespond.{'a.' * 3000}b=1\n", "r.toml, line 3: this is nested deeper than 200 levels"),
+    (f"[[rule]]\nwhen='a'\nset.x.{'a.' * 3000}b=1\n", "r.toml, line 3: this is nested deeper than 200 levels"),
+    (
+        '[[rule]]\nwhen="a"\nwhy="""\n[[rule]]\ndrop=1\n\\"""[[rule]]"""\ndrop=true\n[[rule]]\nwhen="a"\ndrop=1',
+        "r.toml, line 10: drop",
+    ),
 ]  # fmt: skip
 
 

@@ -120,10 +120,12 @@ class Again:
         self._struck = 0
         self._lock = Lock()
 
-    def of(self, _message: Message, place: str, _transport: str, _stream: object) -> list[Strike]:
+    def of(self, message: Message, place: str, transport: str, _stream: object) -> list[Strike]:
         """See `Choice`."""
         with self._lock:
-            strikes = self._left.pop(place, [])
+            strikes = [strike for strike in self._left.get(place, ()) if strike.kind.fits(message, transport)]
+            if strikes and len(strikes) == len(self._left[place]):
+                del self._left[place]
             self._struck += len(strikes)
         return strikes
 

@@ -15,24 +15,22 @@ from mcpsniff.proxy.rules.blocking import Block, Dropping, Respond
 from mcpsniff.proxy.rules.changing import Delaying, HeaderOfAll, HeaderOfMessages, Removing, Replacing, Setting
 from mcpsniff.proxy.rules.matching import fields_of, matcher
 from mcpsniff.proxy.rules.rule import Rule, Turns
+from mcpsniff.proxy.rules.texts import RuleError
 from mcpsniff.transcript.filter.error import nearest
 from mcpsniff.transcript.safe import visible
 
 _RULE: Final = "rule"
 _MAP: Final = "map"
-_WITHOUT_WHEN: Final = (_MAP, "header")
+_HEADER: Final = "header"
+_WITHOUT_WHEN: Final = (_MAP, _HEADER)
 _BESIDES: Final = ("name", "when", "why", "times", "after")
+_LONG_STRING: Final = re.compile(
+    r'''"""(?:\\.|[^\\])*?"""(?!")|'{3}.*?'{3}(?!')|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|\#[^\n]*''', re.DOTALL
+)
+"""A comment, or a string: what a string of several lines says is no rule."""
+_NO_NEWLINE: Final = re.compile(r"[^\n]")
 _HEAD: Final = re.compile(r"^[ \t]*\[\[[ \t]*(?:rule|\"rule\"|'rule')[ \t]*\]\]", re.MULTILINE)
 _LARGEST: Final = 16 * 1024 * 1024
-
-
-class RuleError(UsageError):
-    """A rule that is none. Where a filter expression is wrong there are two lines more, which point at the place."""
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The text by lines."""
-        return tuple(str(self).split("\n"))
 
 
 class Renamed(NamedTuple):
@@ -42,6 +40,12 @@ class Renamed(NamedTuple):
     other: str
     said: str
     """What this is called in records and at the end."""
+
+
+class LeftOut(NamedTuple):
+    """A rule that has nothing to act on where there is no HTTP."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,11 @@ class Stated:
     why: str
     folder: Path
     """Where the names of files begin."""
-    transport: str
 
 
-def rules_in(name: str, transport: str) -> Iterator[Rule | Renamed]:
+def rules_in(name: str, transport: str) -> Iterator[Rule | Renamed | LeftOut]:
     """The rules in a file, in order. Raises RuleError, which names file and line."""
-    path = Path(name).expanduser()
+    path = texts.file_at(name)
     try:
         with path.open("rb") as file:
             raw = file.read(_LARGEST + 1)
@@ -75,8 +78,11 @@ def rules_in(name: str, transport: str) -> Iterator[Rule | Renamed]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RuleError(f"{name} is not TOML: {error}") from None
+    except ValueError:  # the standard library reads integers of 4,300 digits at most
+        raise RuleError(f"{name} has a number with more digits than can be read, which are 4,300") from None
     except RecursionError:
         raise RuleError(f"{name} is nested too deeply") from None
+    text = _LONG_STRING.sub(_blank, text)
     stated = document.pop(_RULE, [])
     for other in document:
         raise RuleError(
@@ -92,7 +98,7 @@ def rules_in(name: str, transport: str) -> Iterator[Rule | Renamed]:
 
 def _rules(
     table: dict[str, Any], path: Path, place: Callable[[str], str], number: int, transport: str
-) -> Iterator[Rule | Renamed]:
+) -> Iterator[Rule | Renamed | LeftOut]:
     actions = [key for key in table if key in ACTIONS or key == _MAP]
     known = [*ACTIONS, _MAP, *_BESIDES]
     for key in table:
@@ -112,15 +118,15 @@ def _rules(
     when = _text(table, "when", place)
     with _at(place("when")):
         if "when" in table:
-            fields = fields_of(texts.expression(when))
+            when = texts.expression(when)
+            fields = fields_of(when)
             if "latency" in fields and action in ("block", "respond"):
                 raise UsageError(f"{action} acts on requests, and only answers have a latency")
     turns = Turns(_whole(table, "after", 0, place) or 0, _whole(table, "times", 1, place))
-    stated = Stated(
-        name, texts.expression(when), table[action], turns, _text(table, "why", place), path.parent, transport
-    )
+    stated = Stated(name, when, table[action], turns, _text(table, "why", place), path.parent)
     with _at(place(action)):
-        yield ACTIONS[action](stated)
+        rule = ACTIONS[action](stated)
+        yield LeftOut(rule.name) if action == _HEADER and transport == "stdio" else rule
 
 
 # -- actions -----------------------------------------------------------------------------------------------------------
@@ -174,8 +180,6 @@ def _delay(stated: Stated) -> Rule:
 
 
 def _header(stated: Stated) -> Rule:
-    if stated.transport == "stdio":
-        raise UsageError("pipes have no headers")
     table = _table(stated.value, "header", '{ X-Name = "value", Other = false }')
     headers = dict(texts.header(name, value) for name, value in table.items())
     if stated.when:
@@ -191,7 +195,7 @@ ACTIONS: Final[Mapping[str, Callable[[Stated], Rule]]] = {
     "remove": _remove,
     "replace": _replace,
     "delay": _delay,
-    "header": _header,
+    _HEADER: _header,
 }
 """What a rule may do, besides ``map``; by the key that says so."""
 
@@ -226,15 +230,9 @@ def _flat(table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _as_json(value: Any) -> Any:
-    if _has_moment(value):
+    if any(hasattr(one, "isoformat") for one in texts.all_in(value)):
         raise UsageError("JSON has no dates and times; put it in quotes")
     return texts.sayable(value)
-
-
-def _has_moment(value: Any) -> bool:
-    if isinstance(value, dict | list):
-        return any(map(_has_moment, value.values() if isinstance(value, dict) else value))
-    return hasattr(value, "isoformat")
 
 
 def _text(table: dict[str, Any], key: str, place: Callable[[str], str]) -> str:
@@ -265,6 +263,12 @@ def _at(place: str) -> Iterator[None]:
         raise
     except UsageError as error:
         raise RuleError(f"{place}: {error}") from None
+
+
+def _blank(found: re.Match[str]) -> str:
+    """A string of several lines without what it says, which may look like a rule; all else as it is."""
+    text = found[0]
+    return _NO_NEWLINE.sub(" ", text) if text.startswith(('"""', "'''")) else text
 
 
 def _place(name: str, text: str, number: int, key: str) -> str:

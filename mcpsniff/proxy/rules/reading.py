@@ -10,16 +10,22 @@ from mcpsniff.protocol.paths import Pattern, path_text
 from mcpsniff.proxy.rules import texts
 from mcpsniff.proxy.rules.blocking import Block, Respond
 from mcpsniff.proxy.rules.changing import HeaderOfAll, Setting
-from mcpsniff.proxy.rules.file import Renamed, RuleError, rules_in
+from mcpsniff.proxy.rules.file import LeftOut, Renamed, rules_in
 from mcpsniff.proxy.rules.matching import fields_of, matcher, quoted
 from mcpsniff.proxy.rules.renaming import Renaming
 from mcpsniff.proxy.rules.rule import Rule, Tally
+from mcpsniff.proxy.rules.texts import RuleError
+from mcpsniff.transcript.filter.error import FilterError
+from mcpsniff.transcript.safe import visible
 
 
-def rules_from(options: Mapping[str, Any], transport: str) -> list[Interceptor]:
+def rules_from(
+    options: Mapping[str, Any], transport: str, say: Callable[[str], object] = lambda _: None
+) -> list[Interceptor]:
     """The rules that ``options`` ask for: names of tools first, then files in their order, then the other options.
 
-    So all rules call a tool as the client does. ``transport`` is stdio, http or forward. Raises UsageError.
+    So all rules call a tool as the client does. ``transport`` is stdio, http or forward; ``say`` is told which
+    rules of files are left out there. Raises UsageError.
     """
     stated = list(
         chain(
@@ -33,9 +39,12 @@ def rules_from(options: Mapping[str, Any], transport: str) -> list[Interceptor]:
     )
     renamed = [one for one in stated if isinstance(one, Renamed)]
     rules = [one for one in stated if isinstance(one, Rule)]
+    left_out = [one.name for one in stated if isinstance(one, LeftOut)]
+    if left_out:
+        say(f"rules about headers are left out, since pipes have none: {'; '.join(left_out)}")
     if renamed:
         rules.insert(0, _renaming(renamed))
-    return [*rules, Tally(rules)]
+    return [*rules, Tally(rules)] if rules else []
 
 
 def _each(option: str, values: Sequence[str], read: Callable[[str], Rule | Renamed]) -> Iterator[Rule | Renamed]:
@@ -88,7 +97,7 @@ def _map_tool(text: str) -> Renamed:
     if not name or not other:
         missing = "has no other name" if not equals or not other else "has no name"
         raise UsageError(f"{text[:40]} {missing}: NAME=OTHER")
-    return Renamed(name, other, f"--map-tool {name}={other}")
+    return Renamed(name, other, visible(f"--map-tool {name}={other}"))
 
 
 def _renaming(renamed: list[Renamed]) -> Renaming:
@@ -111,11 +120,11 @@ def _set_argument(text: str) -> Rule:
         raise UsageError(f"{name[:40]} is no argument of a tool: [TOOL.]NAME=JSON")
     called = f" tool:{quoted(tool)}" if tool else ""
     place = Pattern(path_text(("params", "arguments", argument)))
-    return Setting(
-        f"--set-argument {name}",
-        matcher(f"kind:request method:tools/call{called}"),
-        [(place, texts.json_value(value, may_be_text=True))],
-    )
+    try:
+        holds = matcher(f"kind:request method:tools/call{called}")
+    except FilterError:
+        raise UsageError(f"{tool[:40]}… is longer than any name of a tool") from None
+    return Setting(f"--set-argument {name}", holds, [(place, texts.json_value(value, may_be_text=True))])
 
 
 def _set_header(text: str, transport: str) -> Rule:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from mcpsniff.hooks.actions import Returned, Told
+from mcpsniff.hooks.actions import Returned, Told, refuse
 from mcpsniff.hooks.editor import Lane
 from mcpsniff.protocol.message import REQUEST, Message
+from mcpsniff.proxy.rules.blocking import UNKNOWN
 from mcpsniff.proxy.rules.listings import list_in, name_in
 from mcpsniff.proxy.rules.rule import Count, Rule, listed
 from mcpsniff.transcript.safe import visible
@@ -18,7 +19,7 @@ class Renaming(Rule):
     """Tools have other names for the client: in lists, and in calls, where the server gets its own again.
 
     All names change at once, so two tools may take each other's. A tool of the server's own that has a name which
-    another one takes is hidden: nobody could call it.
+    another one takes is hidden: nobody could call it. The server's name of a tool is unknown to the client.
     """
 
     def __init__(self, names: Mapping[str, str], said: Mapping[str, str]) -> None:
@@ -52,7 +53,11 @@ class Renaming(Rule):
         called = message.params.get("name")
         name = self._back.get(called) if isinstance(called, str) else None
         if name is None:
-            return message
+            if not isinstance(called, str) or called not in self._names:
+                return message
+            self._note(self._called, [called])
+            why = self.reason(f"tool {listed([called])} is {self._names[called]} for the client")
+            return refuse(message, f"Unknown tool: {called}", code=UNKNOWN, why=why)
         self._note(self._called, [name])
         message.body["params"]["name"] = name
         return Told(message, self.reason(f"tool {called} is {name} for the server"))
