@@ -86,7 +86,8 @@ def cli(ctx: click.Context) -> None:
     client, then read what was said with `mcpsniff show`.
 
     Nothing is changed on the way unless you ask for it: by rules, faults, break points or addons (--block, --fault,
-    --break, --addon and others of stdio, http, forward and run). `mcpsniff attach` decides about what a break point holds.
+    --break, --addon and others of stdio, http, forward and run). `mcpsniff attach` decides about what a break point
+    holds.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

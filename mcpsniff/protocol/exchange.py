@@ -106,6 +106,10 @@ class Exchange:
     """For how many microseconds mcpsniff held the request before it went on."""
     touches: tuple[Touch, ...] = ()
     """What was done to it on the way."""
+    undelivered: Touch | None = None
+    """What was done to its answer so that who asked has not got it; None: it went on, as far as is known."""
+    gave_up: int | None = None
+    """When who asked cancelled it though it was answered (microseconds): that answer had not arrived there."""
     n: int = 0
     t: int = 0
 
@@ -132,8 +136,12 @@ class Exchange:
     @property
     def is_kept_back(self) -> bool:
         """True if the request did not go on, or not so that it could be understood."""
+        return self.was_kept_back(None)
+
+    def was_kept_back(self, n: int | None) -> bool:
+        """Likewise, as far as events up to the one with the number ``n`` tell; None: all of them."""
         for touch in reversed(self.touches):
-            if touch.part == ASKED and touch.change in (ADDED, DROPPED, GARBLED):
+            if touch.part == ASKED and touch.change in (ADDED, DROPPED, GARBLED) and (n is None or touch.n <= n):
                 return touch.change != ADDED
         return False
 

@@ -46,7 +46,7 @@ class Open:
     def at(self, t: int, shown: int) -> Iterator[Going]:
         """What was open at a moment, of what is shown up to the event with the number ``shown``; the oldest first."""
         for n, exchange in self._requests.items():
-            if n <= shown and not _is_answered(exchange, t):
+            if n <= shown and not _is_answered(exchange, t) and not exchange.was_kept_back(shown):
                 yield Waiting(exchange, max(t - exchange.t_request, 0))
         for n, event in self._streams.items():
             if n <= shown and not _is_over(event, t):
