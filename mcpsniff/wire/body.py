@@ -74,6 +74,18 @@ class BodyDecoder:
             return data
         return b"".join(self._through(0, data))
 
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """As `feed`, but in pieces of some 64 KiB, however far the data expand."""
+        if not self._layers:
+            yield data
+        else:
+            yield from self._through(0, data)
+
+    @property
+    def is_broken(self) -> bool:
+        """True if less was given than was coded, and nothing more will be."""
+        return any(layer.is_broken for layer in self._layers)
+
     def gap(self) -> None:
         """Coded bytes are missing here: what follows cannot be decoded."""
         self._first = len(self._layers)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcpsniff.proxy.relay.web.chunks import Chunks
 from mcpsniff.proxy.relay.web.held import LIMIT, decoder_of, is_coded
-from mcpsniff.proxy.relay.web.stream import OURS, EventStream
+from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError, EventStream
 from mcpsniff.wire.frames import Span
 from mcpsniff.wire.http1_parts import LENGTH, Data, Head
 
@@ -48,7 +48,12 @@ class RemadeStream(EventStream):
 
     def data(self, part: Data, raw: bytes) -> None:
         """See `EventStream`."""
-        self._take(part.t, self._decoder.feed(part.data), part.span.stop, len(raw))
+        self._arrived(part.span.stop, len(raw))
+        for text in self._decoder.pieces(part.data):
+            self._take(part.t, text)
+        if self._decoder.is_broken:
+            self._hub.editor.tell_once("an event stream was broken off, since its content coding cannot be removed")
+            raise BrokenOffError(OURS)
 
     @property
     def awaits_end_of_chunk(self) -> bool:
@@ -57,7 +62,8 @@ class RemadeStream(EventStream):
 
     def end(self, raw: bytes, start: int) -> None:
         """See `EventStream`."""
-        self._take(0, self._decoder.finish(), start, 0)
+        self._arrived(start, 0)
+        self._take(0, self._decoder.finish())
         super().end(raw, start)
         if self._has_length:
             with self._output.lock:
@@ -65,10 +71,12 @@ class RemadeStream(EventStream):
                 self._output.rewrite(start, 0, out, OURS, REMADE)
                 self._output.write(out)
 
-    def _take(self, t: int, text: bytes, stop: int, length: int) -> None:
+    def _arrived(self, stop: int, length: int) -> None:
         with self._output.lock:
             self._output.rewrite(stop - length, length, b"", OURS, REMADE)
             self._output.passed = stop
+
+    def _take(self, t: int, text: bytes) -> None:
         self._text += text
         came = self._came
         self._came += len(text)
@@ -76,8 +84,8 @@ class RemadeStream(EventStream):
             self._frame(frame, frame.spans[-1].stop)
         if not self._splitter.is_inside:
             self._pass(self._came)
-        elif len(self._text) > LIMIT:
-            self._is_torn = True
+        elif self._is_torn or len(self._text) > LIMIT:
+            self._tear()
             self._pass(self._came)
 
     def _pass_rest(self, stop: int) -> None:  # noqa: ARG002

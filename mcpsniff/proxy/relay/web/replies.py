@@ -36,3 +36,9 @@ def tell_lost(hub: "Hub", lost: "list[Outgoing]") -> None:
     """Say of what hooks have said to the client that there is no way to it."""
     for out in lost:
         hub.editor.tell_once(f"{out.by}: a message to the client got lost, as the client has no stream for it")
+
+
+def unedited(hub: "Hub", channel: int, what: str) -> None:
+    """Say, and note in the capture, that something passes without a hook having seen it."""
+    hub.editor.tell_once(f"{what} passed unedited")
+    hub.listener.recorder.mark("comment", channel, {"text": f"{what} passed unedited", "by": "mcpsniff"})

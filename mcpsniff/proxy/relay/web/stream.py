@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from threading import get_ident
 from typing import TYPE_CHECKING, Final
 
 from mcpsniff.decoder.bodies import is_like_a_message
@@ -13,7 +14,9 @@ from mcpsniff.proxy.relay.web.chunks import Chunks, size_in
 from mcpsniff.proxy.relay.web.events import line_end_of, made, with_data
 from mcpsniff.proxy.relay.web.held import LIMIT, Errand
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
-from mcpsniff.wire.frames import Frame
+from mcpsniff.proxy.relay.web.pushes import Pushes
+from mcpsniff.proxy.relay.web.replies import tell_lost, unedited
+from mcpsniff.wire.frames import TRUNCATED, Frame
 from mcpsniff.wire.http1_parts import CHUNKED, Data, Head
 from mcpsniff.wire.sse import EventSplitter
 
@@ -69,8 +72,9 @@ class EventStream:
         """Bytes to come of the chunk that has begun to arrive; -1: none has, or its end has left."""
         self._like = b"\n"
         self._is_torn = self._is_over = False
-        self._waiting: list[Outgoing] = []
-        self.lane = carrier.lane(RESPONSES, self.push)
+        self._thread = get_ident()
+        self._pushes = Pushes(self._let_out)
+        self.lane = carrier.lane(RESPONSES, self._late)
 
     # -- what arrives ----------------------------------------------------------------------------------------------
 
@@ -88,8 +92,7 @@ class EventStream:
         if not self._splitter.is_inside:
             self._pass(part.span.stop)
         elif self._is_torn or self._held > LIMIT:
-            self._hub.editor.tell_once(f"an event of more than {LIMIT >> 20} MiB passed unedited")
-            self._is_torn = True
+            self._tear()
             self._pass(part.span.stop)
 
     @property
@@ -109,11 +112,8 @@ class EventStream:
 
     def end(self, raw: bytes, start: int) -> None:
         """The body is over; ``raw`` is the framing that ends it, which is at ``start`` of the channel."""
-        for out in self._hub.editor.flush(self.lane):
-            self.push(out)
+        self._end(start)
         with self._output.lock:
-            self._pass_rest(start)
-            self._is_over = True
             framing = self._chunks.fitting(raw) if raw else b""
             if framing != raw:
                 self._output.rewrite(start, len(raw), framing, OURS, FRAMING)
@@ -121,24 +121,71 @@ class EventStream:
             self._output.write(framing)
 
     def cut_off(self, start: int) -> None:
-        """The body has broken off before ``start``: what there is of it passes."""
+        """The body has broken off before ``start``: what there is of it passes, and what was kept back for later."""
+        self._end(start)
+
+    def _end(self, start: int) -> None:
+        """Let all leave that is still to leave, where nothing more arrives."""
+        for out in self._hub.editor.flush(self.lane):
+            self.push(out)
         with self._output.lock:
-            self._is_over = True
+            self._let_out()
             self._pass_rest(start)
+            self.close()
 
     def push(self, out: Outgoing) -> bool:
-        """Let a message of somebody else leave between two events, from any thread; False if the stream is over."""
+        """Let a message of somebody else leave between two events, from any thread, without waiting for its reader.
+
+        False if the stream is over, or too much waits for its reader already.
+        """
+        if self._is_over:
+            return False
+        if get_ident() != self._thread:
+            return self._pushes.put(out) or self._is_unread()
         with self._output.lock:
-            if self._is_over:
-                return False
+            self._let_out()
             if self._is_torn:
-                self._waiting.append(out)
-                return True
+                return self._pushes.put(out) or self._is_unread()
             try:
                 self._insert(self._text_of(out), out.by, out.why)
             except GoneError:
                 return False
             return True
+
+    def close(self) -> None:
+        """The stream is over: nothing leaves on it any more."""
+        self._is_over = True
+        tell_lost(self._hub, self._pushes.close())
+
+    def _is_unread(self) -> bool:
+        """There is no room for a message to the client: say so. Always False."""
+        if not self._is_over:
+            self._hub.editor.tell_once("a client does not read its stream: messages of hooks to it wait, up to 4 MiB")
+        return False
+
+    def _let_out(self) -> bool:
+        """Let leave what was pushed; False if that cannot be now."""
+        with self._output.lock:
+            try:
+                while not self._is_torn and not self._is_over:
+                    out = self._pushes.take()
+                    if out is None:
+                        return True
+                    self._insert(self._text_of(out), out.by, out.why)
+            except GoneError:  # the stream's own thread finds out
+                self._pushes.close()
+            return False
+
+    def _late(self, out: Outgoing) -> None:
+        """A message that was kept back; see `mcpsniff.hooks.editor.Lane`."""
+        if not self.push(out) and not self._errand.session.push(out):
+            tell_lost(self._hub, [out])
+
+    def _tear(self) -> None:
+        """The event at hand is too large to be held."""
+        if not self._is_torn:
+            self._is_torn = True
+            unedited(self._hub, self._output.channel, f"an event of more than {LIMIT >> 20} MiB")
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -146,12 +193,12 @@ class EventStream:
         """An event is complete; it ends at ``stop`` of the channel."""
         with self._output.lock:
             stop = self._with_line_feed(stop)
+            if TRUNCATED in frame.flaws:
+                self._tear()
             if self._is_torn:
-                self._is_torn = False
                 self._pass(stop)
-                waiting, self._waiting = self._waiting, []
-                for out in waiting:
-                    self.push(out)
+                self._is_torn = False
+                self._let_out()
                 return
         sse = frame.sse
         if sse is None or not sse.dispatched or not frame.payload:

@@ -1,0 +1,101 @@
+"""Edit mode over HTTP where somebody does not read, does not answer, or says too much: bounded, told, and never silent."""
+
+import json
+import threading
+import zlib
+from typing import Any
+
+import pytest
+
+from mcpsniff.hooks.actions import Later, notification
+from mcpsniff.hooks.editor import ADDED, Outgoing
+from mcpsniff.proxy.relay.web import pushes
+from mcpsniff.proxy.relay.web.stream import BrokenOffError
+from tests.proxy.relayed import EVENTS, chunk, get
+from tests.proxy.wrapped import PATIENCE, wait_for
+from tests.relay.test_web_streams import ASK, CHUNKED, KEEP, event
+from tests.relay.weblane import Answering, Hook
+
+GZIP = b"Content-Encoding: gzip\r\n"
+
+
+def same(message: Any) -> Any:
+    return message
+
+
+def pushed(number: int) -> Outgoing:
+    made = notification("n/pushed", {"k": number})
+    return Outgoing(ADDED, "somebody", "", json.dumps(made.body).encode(), made)
+
+
+def test_whoever_has_something_for_a_stream_does_not_wait_for_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pushes, "ROOM", 200)
+    lane = Answering(Hook(same), get("/mcp"))
+    lane.feed(EVENTS + CHUNKED)
+    session = lane.carrier.errands[0].session
+    reads, write = threading.Event(), lane.tape.sendall
+
+    def blocks(data: bytes) -> None:
+        assert reads.wait(PATIENCE)
+        write(data)
+
+    monkeypatch.setattr(lane.tape, "sendall", blocks)
+    taken: list[bool] = []
+    other = threading.Thread(target=lambda: taken.extend(session.push(pushed(number)) for number in range(10)))
+    other.start()
+    other.join(PATIENCE)
+    assert not other.is_alive()
+    assert taken[:2] == [True, True]
+    assert not taken[-1]
+    (told,) = lane.said
+    assert "does not read its stream" in told
+    reads.set()
+    kept = sum(taken)
+    assert wait_for(lambda: lane.tape.left.count(b"n/pushed") == kept)
+    lane.feed(b"0\r\n\r\n")
+    assert [number for number in range(10) if b'"k": %d' % number in lane.tape.left] == list(range(kept))
+    assert lane.tape.told() == lane.tape.left
+    assert not session.push(pushed(10))
+
+
+def test_a_coded_stream_goes_on_however_far_it_expands() -> None:
+    lane = Answering(Hook(same), ASK)
+    lane.feed(EVENTS + GZIP + CHUNKED)
+    coder, pad = zlib.compressobj(wbits=31), b": " + b"x" * (4 << 20) + b"\n\n"
+    for number in range(20):
+        text = pad + event(number, KEEP, "\n", "plain")
+        lane.feed(chunk(coder.compress(text) + coder.flush(zlib.Z_SYNC_FLUSH)))
+        assert b'"k":%d' % number in lane.tape.left.replace(b" ", b"")[-300:]
+        lane.tape.left = b""
+        lane.tape.marks.clear()
+
+
+def test_a_stream_whose_coding_is_damaged_is_broken_off_and_does_not_seem_to_end() -> None:
+    lane = Answering(Hook(same), ASK)
+    coder = zlib.compressobj(wbits=31)
+    text = coder.compress(event(0, KEEP, "\n", "plain")) + coder.flush(zlib.Z_SYNC_FLUSH)
+    lane.feed(EVENTS + GZIP + CHUNKED + chunk(text))
+    with pytest.raises(BrokenOffError, match="mcpsniff"):
+        lane.feed(chunk(b"\xff" * 100))
+    assert b'"k": 0' in lane.tape.left
+    assert not lane.tape.left.endswith(b"0\r\n\r\n")
+    (told,) = lane.said
+    assert "broken off" in told
+
+
+def test_what_is_kept_for_later_leaves_before_a_stream_breaks_off() -> None:
+    lane = Answering(Hook(lambda message: Later(message, 0.2)), ASK)
+    assert b"data" not in lane.feed(EVENTS + CHUNKED + chunk(event(0, KEEP, "\n", "plain")))
+    lane.finish()
+    assert b'"k": 0' in lane.tape.left
+    assert lane.tape.told() == lane.tape.left
+
+
+def test_what_is_kept_for_later_and_finds_no_stream_any_more_is_told() -> None:
+    lane = Answering(Hook(lambda message: Later(message, 0.05)), ASK)
+    lane.feed(EVENTS + CHUNKED + chunk(event(0, KEEP, "\n", "plain")))
+    stream = lane.responses._stream  # noqa: SLF001 - its thread ends without a word, such as by a reset
+    assert stream is not None
+    stream.close()
+    assert wait_for(lambda: lane.said)
+    assert "got lost" in lane.said[0]
