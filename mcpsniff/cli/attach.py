@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from mcpsniff.cli.attach_edit import run_here
 from mcpsniff.cli.attach_lines import row, whole
-from mcpsniff.cli.attach_link import Held, Link, RefusedError, attached, sessions
+from mcpsniff.cli.attach_link import EndedError, Held, Link, RefusedError, attached, sessions
 from mcpsniff.cli.attach_orders import ALL, Typed, answer_of
 from mcpsniff.cli.complete import HARMLESS
 from mcpsniff.cli.output import note
@@ -20,6 +20,8 @@ from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.terminal import columns, plain
 from mcpsniff.transcript.text import WIDTH
 
+_AGAIN: Final = 0.1
+"""Seconds between two looks for a session that is waited for."""
 _UNWRAPPED: Final = 1 << 20
 """Cells of a line on stderr."""
 
@@ -56,7 +58,12 @@ def complete_session(_ctx: click.Context, _param: click.Parameter, incomplete: s
 @click.option("--edit", "edited", type=int, metavar="N", multiple=True, help="Change message N in your editor.")
 @click.option("--off", is_flag=True, help="Let everything go, and hold nothing more.")
 @click.option("--on", is_flag=True, help="Hold again after --off.")
-@click.option("--wait", type=float, metavar="SECONDS", help="First wait so long at most until something is held.")
+@click.option(
+    "--wait",
+    type=float,
+    metavar="SECONDS",
+    help="First wait so long at most for the session, and until something is held.",
+)
 @click.option("--json", "is_json", is_flag=True, help="With --list and --show: JSON, a line for each message.")
 def command(
     *,
@@ -86,9 +93,10 @@ def command(
     orders = _orders(passed, dropped, answered, refused, edited)
     if off and on:
         raise UsageError("--off and --on exclude each other")
-    link = attached(session)
+    until = None if wait is None else time.monotonic() + wait
+    link = _begun(session, until)
     try:
-        if wait is not None and not _has_come(link, wait):
+        if until is not None and not _has_come(link, until):
             note("nothing was held")
             return 1
         if is_list or shown or orders or off or on:
@@ -127,9 +135,19 @@ def _orders(
     return orders
 
 
-def _has_come(link: Link, seconds: float) -> bool:
+def _begun(session: str | None, until: float | None) -> Link:
+    """A link to the session, for whose start is waited until then. Raises UsageError, EndedError."""
+    while True:
+        try:
+            return attached(session)
+        except EndedError:
+            if until is None or (left := until - time.monotonic()) <= 0:
+                raise
+            time.sleep(min(left, _AGAIN))
+
+
+def _has_come(link: Link, until: float) -> bool:
     """Wait until a message is held."""
-    until = time.monotonic() + seconds
     while not link.held and not link.is_over and (left := until - time.monotonic()) > 0:
         link.look(left)
     return bool(link.held)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from mcpsniff.cli.options import FORWARD
-from mcpsniff.cli.tabled import click_option
+from mcpsniff.cli.tabled import Recording, click_option
 from mcpsniff.errors import UsageError
 
 
@@ -20,7 +20,7 @@ def _run(**values: Any) -> int:
     return stand(values)
 
 
-command = click.Command(
+command = Recording(
     "forward",
     callback=_run,
     params=[

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mcpsniff.cli.options import HTTP
-from mcpsniff.cli.tabled import click_option
+from mcpsniff.cli.tabled import Recording, click_option
 
 
 def _run(**values: Any) -> int:
@@ -18,7 +18,7 @@ def _run(**values: Any) -> int:
     return relay(upstreams, values)
 
 
-command = click.Command(
+command = Recording(
     "http",
     callback=_run,
     params=[

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from mcpsniff.cli.options import RUN
-from mcpsniff.cli.tabled import click_option
+from mcpsniff.cli.tabled import Recording, click_option
 from mcpsniff.errors import UsageError
 
 
@@ -19,7 +19,7 @@ def _run(**values: Any) -> int:
     return launch(argv, values)
 
 
-command = click.Command(
+command = Recording(
     "run",
     callback=_run,
     params=[

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mcpsniff.cli.options import STDIO
-from mcpsniff.cli.tabled import click_option
+from mcpsniff.cli.tabled import Recording, click_option
 
 
 def _run(**values: Any) -> int:
@@ -18,7 +18,7 @@ def _run(**values: Any) -> int:
     return wrap(argv, values)
 
 
-command = click.Command(
+command = Recording(
     "stdio",
     callback=_run,
     params=[

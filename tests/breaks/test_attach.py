@@ -65,6 +65,17 @@ def test_what_is_not_held_is_said_and_the_rest_is_done(session: Make) -> None:
     assert attach("--show", "1").status == 1
 
 
+def test_a_session_that_does_not_run_yet_is_waited_for(session: Make) -> None:
+    assert attach("--wait", "0.01", "--list").status == attach("--list").status == 3
+    done: list[Ran] = []
+    waiting = Thread(target=lambda: done.append(attach("--wait", "60", "--list")))
+    waiting.start()
+    waiting.join(0.5)
+    session("method:tools/call").held()
+    waiting.join(60)
+    assert (done[0].status, "tools/call" in done[0].out) == (0, True)
+
+
 def test_only_a_request_can_be_answered(session: Make) -> None:
     one = session("kind:notification")
     message = one.held(NOTE)

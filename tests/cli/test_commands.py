@@ -13,7 +13,7 @@ from mcpsniff import __version__
 from mcpsniff.checks import load
 from mcpsniff.cli import main
 from mcpsniff.cli.main import COMMANDS, cli
-from mcpsniff.cli.options import STDIO
+from mcpsniff.cli.options import INTERCEPTING, STDIO
 from tests.capture.capture_files import save
 from tests.cli.running import on_terminal, run
 from tests.transcript.golden import SESSION
@@ -189,3 +189,12 @@ def test_findings_are_listed_by_the_beginning_of_their_names(capsys: pytest.Capt
     assert len(names) > 5
     assert main.run(["explain", "MCP7xx"]) == 2
     assert "there is no finding MCP7xx; `mcpsniff explain` lists them all" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stdio", "http", "forward", "run"])
+def test_options_that_change_messages_stand_apart_in_the_help(name: str) -> None:
+    plain, changing = run(name, "--help").out.split("\nOptions that change messages:\n")
+    assert "\nOptions:\n  -o, --output FILE" in plain
+    assert "--help" in plain
+    options = {option.spellings[0] for option in INTERCEPTING}
+    assert all(f"  {option} " in changing and f"  {option} " not in plain for option in options)
