@@ -98,7 +98,9 @@ def _http(words: "Sequence[str]") -> int:
 
 def _said(command: str, error: "UsageError") -> str:
     """What is written about an error; a second line on points at a place in something."""
-    first, *more = error.lines
+    from mcpsniff.transcript.safe import visible
+
+    first, *more = map(visible, error.lines)
     return "\n".join((f"mcpsniff {command}: {first} (try mcpsniff {command} --help)", *more)) + "\n"
 
 

@@ -114,9 +114,11 @@ def _is_special(target: str) -> bool:
 
 
 def note(text: str) -> None:
-    """Say one line on stderr; a closed stderr is nobody's trouble."""
+    """Say one line on stderr, fit for a terminal; a closed stderr is nobody's trouble."""
+    from mcpsniff.transcript.safe import visible
+
     try:
-        sys.stderr.write(f"mcpsniff: {text}\n")
+        sys.stderr.write(f"mcpsniff: {'\n'.join(map(visible, text.split('\n')))}\n")
         sys.stderr.flush()
     except OSError:
         pass

@@ -96,6 +96,15 @@ def let_addons_print(*, quiet: bool) -> None:
         sys.stdout.reconfigure(line_buffering=True)
 
 
+def _check_utf8(options: "Mapping[str, Any]") -> None:
+    """Raise UsageError for an option that cannot be written into a message, nor into the capture."""
+    for name in NAMES:
+        said = options.get(name)
+        for text in said if isinstance(said, list) else [said]:
+            if isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text):
+                raise UsageError(f"--{name.replace('_', '-')} {text} is not UTF-8")
+
+
 def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], object]") -> "Interception | None":
     """Load what ``options`` ask for, before anything is begun; None if that is nothing.
 
@@ -105,6 +114,7 @@ def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], 
         raise UsageError("--break-timeout is for what --break holds")
     if not any(options.get(name) for name in NAMES):
         return None
+    _check_utf8(options)
     from mcpsniff.hooks.editor import Editor
 
     interceptors: list[Interceptor] = []

@@ -16,7 +16,11 @@ def redirect(listener: "Callable[[str], object]") -> None:
 
 
 def say(text: str) -> None:
-    """Write one line on stderr, unless nobody takes it: a client that does not read its server's stderr is common."""
+    """Write one line on stderr, or some, unless nobody takes it: clients that do not read it are common."""
+    if not text.isprintable():
+        from mcpsniff.transcript.safe import visible
+
+        text = "\n".join(map(visible, text.split("\n")))
     if _elsewhere:
         _elsewhere[0](text)
         return

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from mcpsniff.errors import UsageError
 from mcpsniff.hooks.editor import BACK, CHANGED, SAME
 from mcpsniff.proxy.breaks.orders import OrderError
+from mcpsniff.proxy.breaks.reading import breaks_from
 from tests.breaks.desks import CALL, NOTE, Lane, Session, call
 from tests.proxy.wrapped import wait_for
 
@@ -230,3 +232,10 @@ def test_a_message_that_cannot_be_held_passes(session: Make) -> None:
     assert one.passing(lane=Poor()).ended() is None
     assert "a message passes that was to be held at a break point: RuntimeError(" in one.said[-1]
     assert one.points.desk.held() == []
+
+
+def test_a_wrong_expression_names_its_option() -> None:
+    with pytest.raises(UsageError) as raised:
+        breaks_from(["tool:a foo:b"], None, "stdio", print)
+    assert raised.value.lines[0].startswith("--break: filter, column 8: there is no field foo")
+    assert raised.value.lines[2] == "         ^"

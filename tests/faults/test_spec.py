@@ -35,7 +35,11 @@ def test_every_fault_has_a_value_of_its_own(name: str) -> None:
         ("cut=1k", Part(1024, False)),
         ("slow=2k", 2048),
         ("status=429", Status(429, "")),
-        ('status=401:"Basic x"', Status(401, '"Basic x"')),
+        ('status=401:"Basic x"', Status(401, "Basic x")),
+        ('status=401:Basic realm="x"', Status(401, 'Basic realm="x"')),
+        ('error=1:"a, \\"b\\""', Code(1, 'a, "b"')),
+        ('error="1:\\"b\\""', Code(1, '"b"')),
+        ('noise=x:"b"', 'x:"b"'),
         ('status="401:Bearer realm=\\"x\\", scope=\\"y\\""', Status(401, 'Bearer realm="x", scope="y"')),
         ("error=-32601", Code(-32601, "Internal error")),
         ("error=5:a:b", Code(5, "a:b")),
@@ -73,6 +77,8 @@ def test_values(text: str, means: object) -> None:
         ("slow=0", "at 0 bytes per second nothing goes on: that is the fault stall"),
         ("status=200", "200 is no status of HTTP that refuses: 400 to 599"),
         ("status=401:a\nb", "what a header says is printable ASCII"),
+        ('noise=say "hi', 'a quote does not end; in quotes \\" stands for one: "say \\"hi\\""'),
+        ('drop,if=text:"a,p=1', 'a quote does not end; in quotes \\" stands for one: "say \\"hi\\""'),
         ("error=x", "x is no code of an error, such as -32603"),
         ("wrong-id=odd", "odd is none of type, other, null, none"),
         ('noise="a\nb"', "it takes one line of text"),
@@ -88,8 +94,21 @@ def test_what_cannot_be_read_is_refused(text: str, said: str) -> None:
 def test_a_wrong_expression_is_shown_with_its_place() -> None:
     with pytest.raises(UsageError, match=r"state: cannot be asked here"):
         read("drop,if=state:open", "http")
-    with pytest.raises(UsageError, match=r"filter, column 1: .*did you mean tool"):
-        read("drop,if=tol:echo", "http")
+    with pytest.raises(UsageError) as raised:
+        read('noise="a, b", if = tol:echo,p=1', "http")
+    assert raised.value.lines == (
+        "--fault: filter, column 20: there is no field tol; did you mean tool?",
+        '  noise="a, b", if = tol:echo,p=1',
+        "                     ^",
+    )
+
+
+def test_what_would_change_nothing_is_no_fault() -> None:
+    faulty = Faulty("wrong-id=null,if=kind:error", "error=-32603:no,if=kind:error")
+    assert faulty.server({"jsonrpc": "2.0", "id": None, "error": {"code": -32603, "message": "no"}}) is None
+    first, second = faulty.editor.end()
+    assert "struck no message" in first
+    assert "struck no message" in second
 
 
 def test_pipes_have_no_status() -> None:

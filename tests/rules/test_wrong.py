@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpsniff.errors import UsageError
+from mcpsniff.proxy.interception import prepare
 from mcpsniff.proxy.rules.reading import rules_from
 from tests.cli.running import run
 from tests.rules.test_actions import NONE
@@ -166,6 +167,24 @@ def test_a_wrong_expression_in_a_file_is_pointed_at(tmp_path: Path) -> None:
     first, *pointing = caught.value.lines
     assert first.endswith("r.toml, line 3: filter, column 8: there is no field stat; did you mean state?")
     assert pointing == ["  tool:a stat:open", "         ^"]
+
+
+@pytest.mark.parametrize(
+    "option", ["addon", "set", "rules", "block", "map_tool", "respond", "fault", "fault_from", "break"]
+)
+def test_options_are_utf_8(option: str) -> None:
+    with pytest.raises(UsageError, match=rf"^--{option.replace('_', '-')} noise=\udcff is not UTF-8$"):
+        prepare({option: ["noise=\udcff"]}, "stdio", print)
+
+
+def test_control_characters_of_rules_reach_no_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    file.write_text('[[rule]]\nwhen="a"\ndelay="\\u001b5\\u202e"\n', encoding="utf-8")
+    said = run("stdio", "--rules", str(file), "--", "true").err
+    said += run("stdio", "--map-tool", "a=\x1bb\u202e\n", "-o", str(tmp_path / "x.mcpcap"), "--", "true").err
+    assert "r.toml, line 3: \\x1b5\\u202e is no time" in said
+    assert "the rule --map-tool a=\\x1bb\\u202e\\n matched nothing" in said
+    assert all(line.isprintable() for line in said.split("\n"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from mcpsniff.proxy.breaks.desk import Desk
 from mcpsniff.proxy.breaks.places import listening
 from mcpsniff.proxy.breaks.point import BreakPoints
 from mcpsniff.proxy.breaks.service import Service
-from mcpsniff.proxy.rules.matching import matcher
+from mcpsniff.proxy.rules.matching import Matcher, matcher
+from mcpsniff.proxy.rules.texts import RuleError
+from mcpsniff.transcript.filter.error import FilterError
 
 
 def breaks_from(
@@ -21,9 +23,16 @@ def breaks_from(
     """
     if timeout is not None and timeout <= 0:
         raise UsageError("--break-timeout needs a number of seconds above 0")
-    points = [(expression, matcher(expression)) for expression in words]
+    points = [(expression, _matcher(expression)) for expression in words]
     listener, path = listening()
     found = BreakPoints(points, Desk(timeout), transport, say)
     found.service = Service(found.desk, listener, path, found.describe)
     atexit.register(found.service.stop)  # for a start that fails after this; a session ends itself
     return found
+
+
+def _matcher(expression: str) -> Matcher:
+    try:
+        return matcher(expression)
+    except FilterError as error:
+        raise RuleError(f"--break: {error}") from None

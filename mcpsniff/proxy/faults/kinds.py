@@ -15,7 +15,9 @@ _MEANT: Final = {ANSWERS: "answers", REQUESTS: "requests", ALL: "all messages"}
 LATENCY: Final = "latency"
 REORDER: Final = "reorder"
 STATUS: Final = "status"
-NEED_AN_ID: Final = ("wrong-id", "error")
+WRONG_ID: Final = "wrong-id"
+ERROR_ANSWER: Final = "error"
+NEED_AN_ID: Final = (WRONG_ID, ERROR_ANSWER)
 
 
 class Kind(NamedTuple):
@@ -33,12 +35,21 @@ class Kind(NamedTuple):
     """What it makes of a message, given its value and why; None: it only takes time."""
     help: str
 
-    def fits(self, message: Message, transport: str) -> bool:
-        """True if it can be done to this message at all."""
+    @property
+    def has_text(self) -> bool:
+        """True if its value is a code and, after a colon, a text."""
+        return self.value.endswith("[:TEXT]")
+
+    def fits(self, message: Message, transport: str, value: Any = None) -> bool:
+        """True if it can be done to this message at all, and makes it another one."""
         if self.name == STATUS:
             return message.direction == "c2s" and transport != "stdio"
-        if self.name in NEED_AN_ID:
-            return message.key is not None or "id" in message.body
+        if self.name in NEED_AN_ID and message.key is None and "id" not in message.body:
+            return False
+        if self.name == WRONG_ID and "id" in message.body:
+            return bool(shapes.other_id(message, value) != message.body["id"])
+        if self.name == ERROR_ANSWER and message.kind == ERROR and value is not None:
+            return bool(message.body.get("error") != shapes.error_of(value))
         return True
 
 
@@ -52,11 +63,11 @@ def _table() -> dict[str, Kind]:
             "comes after the next one of its direction, or after this time if none comes",
         ),
         Kind(
-            "wrong-id", "type|other|null|none", "type", values.wrong_id, ANSWERS, shapes.wrong_id,
+            WRONG_ID, "type|other|null|none", "type", values.wrong_id, ANSWERS, shapes.wrong_id,
             "has an id of another type (1 is \"1\"), one that nobody has given, null, or none at all",
         ),
         Kind(
-            "error", "CODE[:TEXT]", "-32603:Internal error", values.code, REQUESTS, shapes.error,
+            ERROR_ANSWER, "CODE[:TEXT]", "-32603:Internal error", values.code, REQUESTS, shapes.error,
             "is answered with an error of JSON-RPC in the receiver's place; with if=kind:response the receiver does its"
             " work, and its answer becomes the error",
         ),

@@ -48,22 +48,31 @@ def reorder(message: Message, value: Times, why: str) -> Returned:
 
 def wrong_id(message: Message, value: str, why: str) -> Returned:
     """It has another id than the request that it answers, or another one than the client has given."""
-    old = message.body["id"]
     if value == "none":
         message.body = {name: member for name, member in message.body.items() if name != "id"}
     else:
-        message.body = {**message.body, "id": {"other": OTHER_ID, "null": None}.get(value, _other_type(old))}
+        message.body = {**message.body, "id": other_id(message, value)}
     return Told(message, why)
+
+
+def other_id(message: Message, value: str) -> Any:
+    """The id that a message is to have; for one that it is to have none, something that is no id."""
+    return {"other": OTHER_ID, "null": None, "none": ...}.get(value, _other_type(message.body["id"]))
 
 
 def error(message: Message, value: Code, why: str) -> Returned:
     """A request is answered with an error in the receiver's place; an answer becomes one."""
     if message.kind == REQUEST:
         return refuse(message, value.text, code=value.code, why=why)
-    members = {"error": {"code": value.code, "message": value.text}}
+    members = {"error": error_of(value)}
     kept = {name: member for name, member in message.body.items() if name not in ("result", "error")}
     message.body = {**kept, **members}
     return Told(message, why)
+
+
+def error_of(value: Code) -> dict[str, Any]:
+    """The error of JSON-RPC that a value is."""
+    return {"code": value.code, "message": value.text}
 
 
 def cut(message: Message, value: Part, why: str) -> Returned:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from mcpsniff.capture.labels import shown
@@ -10,7 +11,8 @@ from mcpsniff.protocol.message import INVALID, Message
 from mcpsniff.proxy.faults import values
 from mcpsniff.proxy.faults.kinds import KINDS, STATUS, Kind
 from mcpsniff.proxy.rules.matching import Matcher, fields_of, matcher
-from mcpsniff.transcript.filter.error import nearest
+from mcpsniff.proxy.rules.texts import RuleError, moved
+from mcpsniff.transcript.filter.error import FilterError, nearest
 
 KEYS: Final = ("p", "if", "after", "times")
 HANDSHAKE: Final = frozenset({"initialize", "notifications/initialized", "server/discover"})
@@ -51,7 +53,7 @@ class Spec:
 
     def is_for(self, message: Message, transport: str) -> bool:
         """True if the fault may be done to a message, chance and counting aside."""
-        if message.kind == INVALID or not self.kind.fits(message, transport):
+        if message.kind == INVALID or not self.kind.fits(message, transport, self.value.means):
             return False
         if not self.is_any_kind and message.kind not in self.kind.kinds:
             return False
@@ -64,6 +66,8 @@ def read(text: str, transport: str) -> Spec:
     """Read the value of a ``--fault``. Raises UsageError."""
     try:
         spec = _read(text)
+    except FilterError as error:
+        raise RuleError(f"--fault: {error}") from None
     except ValueError as error:
         raise UsageError(f"--fault {shown(text)}: {shown(str(error))}") from None
     if spec.kind.name == STATUS and transport == "stdio":
@@ -87,15 +91,17 @@ def kind_of(name: str) -> Kind:
 
 
 def _read(text: str) -> Spec:
-    first, *more = _pieces(text)
-    name, equals, said = first.partition("=")
+    pieces = list(_pieces(text))
+    name, equals, said = pieces[0].partition("=")
     kind = kind_of(name.strip())
-    said = _unquoted(said)
+    said = _value_in(said, kind)
     if equals and not said:
         raise ValueError("a value is missing after =")
     value = read_value(said or kind.default, kind.read)
     given: dict[str, str] = {}
-    for piece in more:
+    place = 0
+    for before, piece in pairwise(pieces):
+        place += len(before) + 1
         key, equals, said = piece.partition("=")
         key = key.strip()
         if key not in KEYS or not equals:
@@ -103,6 +109,8 @@ def _read(text: str) -> Spec:
         if key in given:
             raise ValueError(f"{key}= is given twice")
         given[key] = said.strip()
+        if key == "if":
+            _check(given[key], text, place + len(piece) - len(said.lstrip()))
     expression = given.get("if")
     fields = frozenset() if expression is None else fields_of(expression)
     return Spec(
@@ -113,6 +121,14 @@ def _read(text: str) -> Spec:
         None if expression is None else matcher(expression),
         "kind" in fields,
     )  # fmt: skip
+
+
+def _check(expression: str, text: str, at: int) -> None:
+    """Raise FilterError, which points at the place in ``text``, where the expression begins at ``at``."""
+    try:
+        fields_of(expression)
+    except FilterError as error:
+        raise moved(error, text, at) from None
 
 
 def _probability(text: str) -> float:
@@ -137,7 +153,16 @@ def _pieces(text: str) -> Iterator[str]:
         if character == '"' and not is_escaped:
             is_quoted = not is_quoted
         is_escaped = is_quoted and character == "\\" and not is_escaped
+    if is_quoted:
+        raise ValueError('a quote does not end; in quotes \\" stands for one: "say \\"hi\\""')
     yield piece
+
+
+def _value_in(said: str, kind: Kind) -> str:
+    """A value without the quotes around it, or around its text after a code."""
+    said = said.strip()
+    code, colon, text = said.partition(":")
+    return f"{code}:{_unquoted(text)}" if colon and kind.has_text and '"' not in code else _unquoted(said)
 
 
 def _unquoted(text: str) -> str:
