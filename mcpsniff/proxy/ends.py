@@ -121,6 +121,11 @@ class Ends:
             each.close()
         self._done()
 
+    @property
+    def is_broken_off(self) -> bool:
+        """True once both directions have been ended before their time, by whomever."""
+        return bool(self._broken_off)
+
     def take_over(self, *, at_once: bool) -> bool:
         """Let the upstream go, whatever the client sends; return True if the client's side is free for a word of ours.
 

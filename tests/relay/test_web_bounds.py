@@ -1,8 +1,9 @@
-"""Edit mode over HTTP where somebody does not read, does not answer, or says too much: bounded, told, and never silent."""
+"""Edit mode over HTTP where somebody does not read, does not answer, or says too much: bounded and told."""
 
 import json
 import threading
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,14 @@ from mcpsniff.hooks.actions import Later, notification
 from mcpsniff.hooks.editor import ADDED, Outgoing
 from mcpsniff.proxy.relay.web import pushes
 from mcpsniff.proxy.relay.web.stream import BrokenOffError
-from tests.proxy.relayed import EVENTS, chunk, get
+from tests.proxy.relayed import EVENTS, Peer, Relay, Upstream, answer, chunk, get, post
 from tests.proxy.wrapped import PATIENCE, wait_for
 from tests.relay.test_web_streams import ASK, CHUNKED, KEEP, event
 from tests.relay.weblane import Answering, Hook
 
+JSON = "Content-Type: application/json"
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+SAID = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 GZIP = b"Content-Encoding: gzip\r\n"
 
 
@@ -94,8 +98,27 @@ def test_what_is_kept_for_later_leaves_before_a_stream_breaks_off() -> None:
 def test_what_is_kept_for_later_and_finds_no_stream_any_more_is_told() -> None:
     lane = Answering(Hook(lambda message: Later(message, 0.05)), ASK)
     lane.feed(EVENTS + CHUNKED + chunk(event(0, KEEP, "\n", "plain")))
-    stream = lane.responses._stream  # noqa: SLF001 - its thread ends without a word, such as by a reset
+    stream = lane.responses._stream
     assert stream is not None
     stream.close()
     assert wait_for(lambda: lane.said)
     assert "got lost" in lane.said[0]
+
+
+def test_a_client_that_has_ended_its_side_and_reads_on_gets_what_was_delayed(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nwhen = "kind:response"\ndelay = "700ms"\n')
+
+    def play(peer: Peer) -> None:
+        peer.next_message()
+        peer.send(answer(SAID, JSON))
+        peer.read_all()
+
+    with Upstream(play) as upstream, Relay(tmp_path, upstream.url, "--rules", str(rules)) as relay:
+        with relay.connect() as client:
+            client.send(post(PING, JSON))
+            client.half_close()
+            assert client.next_message()[1] == SAID
+        assert relay.stop() == 0
+        (held,) = relay.capture().bodies("hold", 1)
+    assert held["us"] >= 650_000

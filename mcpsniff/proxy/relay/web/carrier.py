@@ -1,6 +1,7 @@
 """What the two threads of a connection do in edit mode: `Requests` and `Responses`, and what they share."""
 
 import socket
+import time
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 LOOK: Final = 0.1
 """Seconds between two looks at whether anybody is still there, while nothing else happens."""
+GRACE: Final = 10.0
+"""Seconds for which a client that has ended its side is taken to read on: whether it has closed both is not seen."""
 
 
 class WebCarrier:
@@ -53,6 +56,8 @@ class WebCarrier:
         self.changed = Condition()
         """Told of all changes of these."""
         self._is_lost = False
+        self._left_at = 0.0
+        """When it was first seen that the client had ended its side."""
         self.outputs = [Output(self.recorder, channel + way, ends.sinks[way]) for way in (REQUESTS, RESPONSES)]
         self.intakes: list[Intake] = []
         try:
@@ -91,7 +96,22 @@ class WebCarrier:
 
     @property
     def is_gone(self) -> bool:
-        """True if nobody is there any more who wants to hear or to be heard."""
+        """True if nobody is there any more who wants to hear or to be heard.
+
+        A client that has merely ended its side is there, for a while.
+        """
+        ended = self.intakes[REQUESTS].ended
+        if self.ends.is_broken_off or ended == RESET:
+            return True
+        if ended is None:
+            return False
+        now = time.monotonic()
+        self._left_at = self._left_at or now
+        return now - self._left_at > GRACE or _is_reset(self.ends.sources[REQUESTS])
+
+    @property
+    def has_left(self) -> bool:
+        """True if the client has said all that it wants to say, or the connection is over."""
         return self.is_over or self.intakes[REQUESTS].ended is not None
 
     def now(self) -> int:
@@ -182,3 +202,12 @@ class WebCarrier:
         if direction == REQUESTS:
             self.hub.forget(self.number)
         self.ends.leave()
+
+
+def _is_reset(side: socket.socket) -> bool:
+    """True if the peer of a socket has told that nobody reads there any more."""
+    try:
+        side.getpeername()
+    except OSError:
+        return True
+    return False
