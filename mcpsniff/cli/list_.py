@@ -135,6 +135,7 @@ def _figures(one: Seen, digest: Digest | None, now: float, *, versions: bool) ->
     lasted = digest.duration_us
     if one.running:
         lasted = max(lasted, int((now - one.entry.started.timestamp()) * 1_000_000))
+    failed = digest.errors + digest.undelivered
     worst: Cell = ("remark", "none" if not digest.empty else "nothing recorded" + " yet" * one.running)
     if digest.worst is not None:
         code, _, severity = digest.worst
@@ -142,7 +143,7 @@ def _figures(one: Seen, digest: Digest | None, now: float, *, versions: bool) ->
     return [
         ("plain", duration(lasted)) if lasted else _UNKNOWN,  # nothing was recorded: it does not tell how long
         ("plain", f"{digest.messages:,}"),
-        ("bad" if digest.errors else "remark", f"{digest.errors:,}"),
+        ("bad" if failed else "remark", f"{failed:,}"),
         worst,
         ("latency", visible(listed(digest.edited_by, 3))),
         ("plain", _peers(digest, versions=versions)),

@@ -14,7 +14,7 @@ from mcpsniff.decoder.channel import Channel, number_of, text_of
 from mcpsniff.decoder.edited_heads import changed_headers, is_routine
 from mcpsniff.decoder.emitter import Emitter, Event
 from mcpsniff.decoder.left import EITHER, LINE, Left, read_left, starts_http
-from mcpsniff.decoder.twins import part_of, twins
+from mcpsniff.decoder.twins import is_answer, part_of, twins
 from mcpsniff.decoder.window import Entry, Window, spliced
 from mcpsniff.protocol.conversation import Conversation
 from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, BYTES, CHANGED, DROPPED, HEAD, HELD, Edit, Touch
@@ -150,6 +150,10 @@ class Editing:
             exchanges.pause(link)
             return
         self._touch(edit, link, part_of(message, link), HELD)
+        if edit.held_us and link.gave_up is None:
+            self._find(edit, link)
+        elif is_answer(message, link):
+            self._lose(edit, link, HELD)
         if is_request:
             link.held_us += edit.held_us
             exchanges.go_on(link, t)
@@ -248,6 +252,8 @@ class Editing:
         edit.link = edit.link or link
         part = part_of(message, link)
         self._touch(edit, link, part, change)
+        if is_answer(message, link) and (twin is None or str(twin.key) not in (str(message.key), str(link.key))):
+            self._lose(edit, link, change)
         if part != ASKED:
             return
         link.held_us += edit.held_us
@@ -290,6 +296,7 @@ class Editing:
             edit.change = ANSWERED_BY
         if message.link is not None:
             self._touch(edit, message.link, ANSWER, ANSWERED_BY if ended else ADDED)
+            self._find(edit, message.link)
         return ended
 
     def _notify(self, edit: Edit, message: Message, exchanges: Exchanges) -> None:
@@ -318,6 +325,18 @@ class Editing:
     def _touch(self, edit: Edit, link: Exchange, part: str, change: str) -> None:
         link.touch(Touch(self._emitter.n + 1, part, change, edit.by, edit.why, edit.is_quiet))
 
+    def _lose(self, edit: Edit, link: Exchange, change: str) -> None:
+        """The answer does not reach who asked, at least not yet; who asks on the way itself wants it so."""
+        if link.by is None and link.undelivered is None:
+            link.undelivered = Touch(self._emitter.n + 1, ANSWER, change, edit.by, edit.why)
+            edit.lost += (link,)
+
+    def _find(self, edit: Edit, link: Exchange) -> None:
+        """The answer goes on after all."""
+        if link.undelivered is not None:
+            link.undelivered = None
+            edit.found += (link,)
+
     def _tear(self, edit: Edit, channel: int, stop: int) -> None:
         """A line left without its end: the next one is a part of it for whoever reads it."""
         touch = Touch(self._emitter.n + 1, ASKED, GARBLED, edit.by, edit.why)
@@ -325,15 +344,19 @@ class Editing:
         if following is None:
             self._torn[channel] = touch
         else:
-            self._garble(following, touch)
+            self._garble(following, touch, edit)
 
-    def _garble(self, entry: Entry, touch: Touch) -> None:
+    def _garble(self, entry: Entry, touch: Touch, edit: Edit | None = None) -> None:
         for message in entry.messages:
             link = message.link
             if link is None or entry.talk is None:
                 continue
             part = part_of(message, link)
             link.touch(touch._replace(part=part))
+            if is_answer(message, link) and link.by is None and link.undelivered is None:
+                link.undelivered = touch._replace(part=part)
+                if edit is not None:
+                    edit.lost += (link,)
             if part == ASKED:
                 entry.talk.exchanges.keep_back(link)
         if entry.talk is not None and entry.frame is not None:

@@ -42,6 +42,11 @@ def part_of(message: Message, link: Exchange) -> str:
     return ANSWER if message.direction != link.direction else ASKED
 
 
+def is_answer(message: Message, link: Exchange) -> bool:
+    """True if a message is the answer with which its exchange has ended."""
+    return message.n == link.response
+
+
 def _is_like(message: Message, other: Message) -> bool:
     return message.kind == other.kind or (message.kind in _ANSWERS and other.kind in _ANSWERS)
 

@@ -288,6 +288,8 @@ class Exchanges(EditedPairing):
             if key is not None and key in side.finished:
                 message.link = side.finished.get(key)
                 message.facts += (Fact("cancel-after-end", message.exchange),)
+                if message.link is not None and message.link.gave_up is None:
+                    message.link.gave_up = message.t
             elif side.is_whole:
                 message.facts += (Fact("cancel-unknown"),)
             return []

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from mcpsniff.protocol.exchanges import ABANDONED, CANCELLED, OPEN, Exchange
+from mcpsniff.transcript.edit_rows import lost_words
 from mcpsniff.transcript.layout import cells, fitted, flowed, length, wrapped
 from mcpsniff.transcript.pretty import Line
 from mcpsniff.transcript.safe import shortened, visible
@@ -21,6 +22,7 @@ _KINDS: Final = {
     "invalid": ("invalid", "invalid"),
 }
 
+LOST_ON_THE_WAY: Final = "answered in vain: the answer was lost, or held too long, on the way"
 _COME_TO: Final = {OPEN: "still open after", ABANDONED: "no answer in", CANCELLED: "cancelled after"}
 
 
@@ -167,9 +169,25 @@ def _conversations(summary: Summary, width: int) -> Iterator[Line]:
 def _unanswered(summary: Summary, width: int) -> Iterator[Line]:
     yield from _requests(summary.refused_first, summary.refused, "refused with an HTTP status", summary.last_t, width)
     yield from _requests(summary.unanswered, summary.waiting, "without an answer", summary.last_t, width)
+    yield from _undelivered(summary, width)
     lacked = f"whose answer{'s' * (summary.unseen > 1)} this capture may lack"
     yield from _requests(summary.unseen_first, summary.unseen, lacked, summary.last_t, width)
     yield from _requests(summary.cancelled_first, summary.cancelled, "cancelled", summary.last_t, width)
+
+
+def _undelivered(summary: Summary, width: int) -> Iterator[Line]:
+    """Whose answers were lost on the way, and who did that."""
+    if not summary.undelivered:
+        return
+    yield []
+    yield [("heading", fitted(f"{count(summary.undelivered, 'request')} {LOST_ON_THE_WAY}", width))]
+    for exchange in summary.undelivered_first:
+        about = f" {visible(exchange.target)}" if exchange.target else ""
+        request = ("plain", f"#{exchange.request} {visible(exchange.method)}{about}")
+        remark = ("remark", f"  id {shortened(visible(exchange.id), 20)}, {visible(lost_words(exchange))}")
+        yield from flowed([[request], [remark]], width, 2)
+    if summary.undelivered > len(summary.undelivered_first):
+        yield [("remark", f"  and {summary.undelivered - len(summary.undelivered_first):,} more")]
 
 
 def _requests(named: list[Exchange], total: int, what: str, now: int, width: int) -> Iterator[Line]:

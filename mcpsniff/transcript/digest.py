@@ -44,6 +44,8 @@ class Digest(NamedTuple):
     """How often something was changed, or held, on the way."""
     edited_by: tuple[str, ...] = ()
     """Who did that, most often first, at most `mcpsniff.transcript.edit_counts.NAMES` and ``others``; captured text."""
+    undelivered: int = 0
+    """Calls that were answered, and whose answers were lost on the way: they are among those without one."""
 
     @classmethod
     def read(cls, value: Any) -> "Digest | None":
@@ -51,7 +53,7 @@ class Digest(NamedTuple):
         if not isinstance(value, list) or len(value) != len(cls._fields):
             return None
         duration_us, messages, errors, unanswered, findings, worst, client, server, revision, *rest = value
-        conversations, empty, origins, edits, edited_by = rest
+        conversations, empty, origins, edits, edited_by, undelivered = rest
         numbers = (
             duration_us,
             messages,
@@ -59,6 +61,7 @@ class Digest(NamedTuple):
             unanswered,
             conversations,
             edits,
+            undelivered,
             *(findings.values() if isinstance(findings, dict) else ""),
         )
         if not (isinstance(findings, dict) and all(type(number) is int and number >= 0 for number in numbers)):
@@ -84,6 +87,7 @@ class Digest(NamedTuple):
             tuple(origins),
             edits,
             tuple(edited_by),
+            undelivered,
         )
 
 
@@ -119,6 +123,7 @@ def digest(source: Source) -> Digest:
         origins=tuple(talks.servers.spoken),
         edits=summary.edits.total,
         edited_by=tuple(name[:LONGEST_NAME] for name, _ in summary.edits.names()),
+        undelivered=summary.undelivered,
     )
 
 

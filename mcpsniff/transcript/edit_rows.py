@@ -12,6 +12,7 @@ from mcpsniff.transcript.row import EDIT, Row
 from mcpsniff.transcript.units import count, duration
 
 TOUCHES_SHOWN: Final = 2
+ASKERS: Final = {"c2s": "client", "s2c": "server"}
 _SAID: Final = {CHANGED: "changed", DROPPED: "dropped", HELD: "held"}
 
 
@@ -51,6 +52,18 @@ def touch_words(exchange: Exchange | None, n: int) -> tuple[str, ...]:
     return (*words, f"and {count(more, 'more change')}") if more > 0 else tuple(words)
 
 
+def lost_words(exchange: Exchange) -> str:
+    """What kept the answer from who asked; harmless text."""
+    touch = exchange.undelivered
+    if touch is None:
+        return ""
+    change = {GARBLED: "cut", CHANGED: "given another id"}.get(touch.change, touch.change)
+    if touch.change == HELD:
+        gave_up = f"the {ASKERS[exchange.direction]} gave up while the" if exchange.gave_up is not None else "the"
+        return f"{gave_up} answer was held by {doer(touch.by, touch.why)}"
+    return f"answer {change} by {doer(touch.by, touch.why)}"
+
+
 def _subject(edit: Edit) -> tuple[str, str | None]:
     """Method and target of what left, else of what came."""
     if edit.change == HEAD:
@@ -70,6 +83,15 @@ def _subject(edit: Edit) -> tuple[str, str | None]:
 
 
 def _words(edit: Edit) -> Iterator[str]:
+    yield from _done(edit)
+    if edit.change == HELD and edit.held_us and edit.link is not None and edit.link.undelivered is not None:
+        yield f"the {ASKERS[edit.link.direction]} had given up"
+    elif edit.lost and edit.change != HELD:
+        askers = dict.fromkeys(ASKERS[exchange.direction] for exchange in edit.lost)
+        yield f"the {' and the '.join(askers)} got no answer"
+
+
+def _done(edit: Edit) -> Iterator[str]:
     link, of = edit.link, edit.of
     if edit.change == HELD:
         yield f"held #{of.n}" if of is not None else "held"

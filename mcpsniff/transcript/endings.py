@@ -19,6 +19,7 @@ _RESET: Final = {
     "stdout": "reading the server's stdout failed",
     "stderr": "reading the server's stderr failed",
 }
+BROKEN_OFF: Final = "broken off by "
 WE_STOPPED: Final = "mcpsniff was stopped"
 """What the relay records of a connection that its own end has cut off, and what is said of that."""
 _OF_HTTP: Final = frozenset({"tcp", "http-request", "http-response"})
@@ -42,6 +43,8 @@ def close_words(close: Close) -> tuple[str, str, bool]:
     if close.kind in _OF_HTTP:
         if close.error == WE_STOPPED:
             return WE_STOPPED, "", False
+        if close.how == "aborted" and close.direction == "s2c" and (close.error or "").startswith(BROKEN_OFF):
+            return f"the connection to the client was {close.error}", "", False
         return "", "", False  # what that meant to an HTTP exchange is told with the exchange
     if close.how == "error":
         return "the server could not be started", close.error or "", True

@@ -134,6 +134,8 @@ def _touched(exchange: Exchange) -> dict[str, Any]:
     ]
     if not touches and exchange.by is None:
         return {}
+    lost = exchange.undelivered
+    told["undelivered"] = True if lost is not None and lost.n < exchange.n else None
     return {**{name: value for name, value in told.items() if value is not None}, "edits": touches}
 
 
@@ -260,6 +262,10 @@ def _edit(edit: Edit) -> bytes:
     fields["left"] = [orjson.Fragment(_left(message)) for message in edit.left]
     if edit.members:
         fields["members"] = edit.members
+    if edit.lost:
+        fields["undelivered"] = [exchange.request for exchange in edit.lost]
+    if edit.found:
+        fields["delivered"] = [exchange.request for exchange in edit.found]
     if link is not None:
         fields["exchange"] = link.request
     if edit.conversation:

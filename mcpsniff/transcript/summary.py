@@ -44,7 +44,7 @@ class Calls:
     failed: int = 0
     """Answered with an error of JSON-RPC, with a result whose isError is true, or refused by HTTP."""
     unanswered: int = 0
-    """Without an answer: cancelled, abandoned, or still open, unless the capture may lack it."""
+    """Without an answer: cancelled, abandoned, or still open, unless the capture may lack it; or lost on the way."""
     latencies: Latencies = field(default_factory=Latencies)
     targets: dict[str, "Calls"] = field(default_factory=dict)
 
@@ -96,6 +96,10 @@ class Summary:
         """Requests that an HTTP status refused, without an answer in JSON-RPC."""
         self.kept_back = 0
         """Requests without an answer that did not go on as they came: nobody owes one."""
+        self.undelivered_first: list[Exchange] = []
+        """The first requests whose answers did not reach who asked, at most OPEN_SHOWN."""
+        self.undelivered = 0
+        """Requests that were answered, and whose answers were lost on the way."""
         self.edits = EditCounts()
         self.http = HttpCounts()
         self.by_talk = CountsByTalk()
@@ -129,6 +133,7 @@ class Summary:
                     self.by_talk.http(event)
                 elif isinstance(event, Edit):
                     self.edits.feed(event)
+                    self._deliveries(event)
                 elif isinstance(event, Note):
                     self.http.note(event)
                 elif isinstance(event, Close) and (event.ends_process or event.how == "error"):
@@ -183,6 +188,32 @@ class Summary:
             named = self.refused_first if refused else self.unseen_first if exchange.may_be_answered else named
             if len(named) < OPEN_SHOWN:
                 named.append(exchange)
+        if exchange.undelivered is not None and exchange.undelivered.n < exchange.n:
+            self._lost(exchange, 1)
+
+    def _deliveries(self, edit: Edit) -> None:
+        """What an edit does to answers that were counted already."""
+        for exchange in edit.lost:
+            self._lost(exchange, 1)
+        for exchange in edit.found:
+            self._lost(exchange, -1)
+
+    def _lost(self, exchange: Exchange, change: int) -> None:
+        """An answer is lost on the way (1), or goes on after all (-1)."""
+        method = exchange.direction, exchange.method
+        calls = self.methods.get(method, self.methods.get((exchange.direction, OTHERS)))
+        if calls is None:
+            return  # a filter leaves it out
+        self.undelivered += change
+        self.by_talk.lost(exchange, change)
+        calls.unanswered += change
+        of_target = calls.targets.get(exchange.target or "", calls.targets.get(OTHERS))
+        if exchange.method in BY_TARGET and of_target is not None:
+            of_target.unanswered += change
+        if change < 0:
+            self.undelivered_first = [one for one in self.undelivered_first if one is not exchange]
+        elif len(self.undelivered_first) < OPEN_SHOWN:
+            self.undelivered_first.append(exchange)
 
     def _finding(self, finding: Finding) -> None:
         self.by_talk.finding(finding)

@@ -64,6 +64,11 @@ class CountsByTalk:
             counts.failed += failed
             counts.unanswered += unanswered
 
+    def lost(self, exchange: Exchange, change: int) -> None:
+        """An answer is lost on the way (1), or goes on after all (-1)."""
+        if exchange.http is not None:
+            self._of(exchange.conversation).unanswered += change
+
     def finding(self, finding: Finding) -> None:
         """Count a finding on one of the latest events."""
         conversation = self._places.get(finding.at)

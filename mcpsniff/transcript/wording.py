@@ -56,6 +56,8 @@ def notification_words(message: Message) -> tuple[str | None, tuple[str, ...], s
             words = ["cancels nothing known"]
         elif link.cancel == message.n:
             words = [f"cancelled #{link.request}"]
+        elif link.gave_up == message.t and link.undelivered is not None:
+            words = [f"gives up on #{link.request}, whose answer did not arrive"]
         else:
             words = [f"too late for #{link.request}"]
         return _short(params.get("requestId")), tuple(words), _text(params.get("reason"))

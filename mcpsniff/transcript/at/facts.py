@@ -14,6 +14,7 @@ from mcpsniff.protocol.http import Http
 from mcpsniff.protocol.message import Message
 from mcpsniff.transcript.at.found import Found
 from mcpsniff.transcript.at.http import Known, http_facts
+from mcpsniff.transcript.edit_rows import ASKERS, lost_words
 from mcpsniff.transcript.jsonl import FLAWS
 from mcpsniff.transcript.summary import is_refused
 from mcpsniff.transcript.units import count, duration, moment
@@ -108,6 +109,8 @@ def _exchange(exchange: Exchange) -> Iterator[Known]:
         yield Known("answered by", exchange.answered_by, "not by the peer that was asked")
     if exchange.held_us:
         yield Known("held", "", f"for {duration(exchange.held_us)}, which is not counted above")
+    if exchange.undelivered is not None:
+        yield Known("answer", "", f"did not reach the {ASKERS[exchange.direction]}: {lost_words(exchange)}")
     yield from _touches(exchange)
 
 

@@ -6,6 +6,8 @@ from typing import Final
 from mcpsniff.checks import REGISTRY
 from mcpsniff.protocol.exchanges import OPEN, Exchange
 from mcpsniff.transcript.advice import what_to_do
+from mcpsniff.transcript.closing import LOST_ON_THE_WAY
+from mcpsniff.transcript.edit_rows import lost_words
 from mcpsniff.transcript.head import Entry
 from mcpsniff.transcript.html.markup import content, link
 from mcpsniff.transcript.safe import shortened
@@ -99,6 +101,7 @@ def summary_section(summary: Summary) -> Iterator[str]:
         yield from _table(summary)
     yield from _requests(summary.refused_first, summary.refused, "refused with an HTTP status", summary.last_t)
     yield from _requests(summary.unanswered, summary.waiting, "without an answer", summary.last_t)
+    yield from _undelivered(summary)
     yield from _requests(summary.cancelled_first, summary.cancelled, "cancelled", summary.last_t)
     yield from _conversations(summary)
     yield "</section>\n"
@@ -145,6 +148,21 @@ def _requests(named: list[Exchange], total: int, what: str, now: int) -> Iterato
         yield f"<li>{link(exchange.request)} {name} <small>{remark}</small></li>\n"
     if total > len(named):
         yield f"<li>and {total - len(named):,} more</li>\n"
+    yield "</ul>\n"
+
+
+def _undelivered(summary: Summary) -> Iterator[str]:
+    """Whose answers were lost on the way, and who did that."""
+    if not summary.undelivered:
+        return
+    yield f"<h3>{count(summary.undelivered, 'request')} {LOST_ON_THE_WAY}</h3>\n<ul class=requests>\n"
+    for exchange in summary.undelivered_first:
+        about = f" <em>{content(shortened(exchange.target, LONGEST))}</em>" if exchange.target else ""
+        name = f"<b>{content(shortened(exchange.method, LONGEST))}</b>{about}"
+        remark = f"id {content(shortened(exchange.id, 80))}, {content(lost_words(exchange))}"
+        yield f"<li>{link(exchange.request)} {name} <small>{remark}</small></li>\n"
+    if summary.undelivered > len(summary.undelivered_first):
+        yield f"<li>and {summary.undelivered - len(summary.undelivered_first):,} more</li>\n"
     yield "</ul>\n"
 
 
