@@ -55,7 +55,7 @@ class AddonInterceptor:
                     head.headers, head.status = headers, status
                     self._addon.complain(HEAD, error, "; heads pass as they are where it fails")
                     continue
-                wrong = wrong_headers(head.headers)
+                wrong = wrong_headers(head.headers, besides=headers)
                 if not wrong and head.status != status and not _is_status(head.status, status):
                     wrong = f"the status {head.status}" if type(head.status) is int else "a status that is no number"
                 if wrong:

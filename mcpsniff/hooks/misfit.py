@@ -1,7 +1,7 @@
 """What is wrong with something that an edit hook has returned; whoever writes it on the wire trusts it then."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, get_args
 
 from mcpsniff.hooks.actions import Action, Back, Cut, Headed, HttpAnswer, Later, Paced, Raw, Text, Told
@@ -69,10 +69,15 @@ def _answer(one: HttpAnswer) -> str:
     return wrong_headers(one.headers)
 
 
-def wrong_headers(headers: Any) -> str:
-    """What is wrong with a list of pairs of name and value; empty if nothing is."""
+def wrong_headers(headers: Any, besides: Sequence[tuple[str, str]] = ()) -> str:
+    """What is wrong with a list of pairs of name and value; empty if nothing is.
+
+    ``besides``: pairs that are as somebody else has put them, whatever they are.
+    """
     try:
-        fits = not isinstance(headers, Mapping | str) and all(_is_name(n) and _is_value(v) for n, v in headers)
+        fits = not isinstance(headers, Mapping | str) and all(
+            (_is_name(name) and _is_value(value)) or (name, value) in besides for name, value in headers
+        )
     except (TypeError, ValueError):
         fits = False
     return "" if fits else "headers that are no pairs of a name and a text of one line"

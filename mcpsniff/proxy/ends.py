@@ -149,6 +149,11 @@ class Ends:
         shut(client, socket.SHUT_WR)
         self._discard(lambda: True)
 
+    def close_client(self) -> None:
+        """Let the client know that nothing more comes, whatever the upstream does, and let it read."""
+        shut(self.sources[RESPONSES], socket.SHUT_RD)
+        self._discard(lambda: self._outcomes[RESPONSES] is not None)
+
     def break_off(self, why: str, *, delivers: bool = False) -> None:
         """End both directions, from any thread; closing will be a reset for both sides.
 

@@ -96,6 +96,9 @@ def test_arguments_are_repeated_as_the_tool_asks_for_it() -> None:
     assert [name for name, _ in headers] == ["Mcp-Method", "Mcp-Name", "X"]
     made_true(headers, {}, call({"where": "eu"}), known)
     assert ("Mcp-Param-region", "eu") in headers
+    part = [("Mcp-Name", "other"), ("mcp-param-region", "us")]
+    made_true(part, {}, call({"where": "eu"}), known)
+    assert part == [("Mcp-Name", "run"), ("mcp-param-region", "eu")], "none is left false, whatever is missing"
     bare = [("X", "y")]
     made_true(bare, {}, call({"where": "eu"}), known)
     assert bare == [("X", "y")], "a client of another revision has none"

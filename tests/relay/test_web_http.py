@@ -28,10 +28,10 @@ class Server:
 
     def __init__(self) -> None:
         self.came: list[tuple[Head, bytes]] = []
-        self.connections = 0
+        self.peer: Peer
 
     def play(self, peer: Peer) -> None:
-        self.connections += 1
+        self.peer = peer
         while True:
             head, body = peer.next_message()
             self.came.append((head, body))
@@ -75,6 +75,7 @@ def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
         yield one
         assert one.stop() == 0
         assert b"Traceback" not in one.err
+        assert b"mcp_edit_head has left" not in one.err
         check_law(one.capture())
 
 
@@ -135,6 +136,39 @@ def test_a_request_in_chunks_or_with_a_coding_is_changed_too(relay: Relay) -> No
     assert said["heard"]["params"] == {"more": "é" * 10}
     assert "content-encoding" not in said["names"]
     assert head_back.status == 200
+
+
+@pytest.mark.parametrize("method", ["ask/change", "echo"])
+def test_trailers_stay_and_a_length_that_does_not_count_is_not_false(relay: Relay, method: str) -> None:
+    head = f"POST /mcp HTTP/1.1\r\nHost: x\r\n{JSON}\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n".encode()
+    end = b"0\r\nX-Sum: 2\r\nContent-Digest: md5=x\r\n\r\n"
+    relay.ask(head + b"Trailer: X-Sum, Content-Digest\r\n\r\n" + chunk(asking(method)) + end)
+    came, is_changed = SERVER.peer.came, method != "echo"
+    assert came.endswith(b"}\r\n" + (b"0\r\nX-Sum: 2\r\n\r\n" if is_changed else end))
+    assert (b"Content-Length" in came) is not is_changed
+
+
+def test_who_says_close_closes(tmp_path: Path) -> None:
+    over = threading.Event()
+
+    def lingers(peer: Peer) -> None:
+        with suppress(AssertionError):
+            head, body = peer.next_message()
+            peer.send(SERVER.said(head, body))
+        over.wait(30)
+
+    with Upstream(lingers) as upstream, Relay(tmp_path, upstream.url, "--addon", str(ADDON)) as relay:
+        for request in (
+            post(asking("ask/answer"), JSON, BOTH, "Connection: close"),
+            post(asking("ask/answer"), JSON, BOTH).replace(b"HTTP/1.1", b"HTTP/1.0", 1),
+            post(asking("say/status"), JSON, BOTH, "Connection: close"),
+        ):
+            with relay.connect() as client:
+                client.send(request)
+                assert b"\r\nConnection: close\r\n" in client.read_all()
+        over.set()
+        assert relay.stop() == 0
+        assert {body["how"] for body in closes(relay.capture()).values()} == {"eof"}
 
 
 def test_a_changed_answer_has_true_headers(relay: Relay) -> None:
@@ -279,6 +313,15 @@ def test_a_request_that_is_held_outlives_an_idle_connection_of_the_server(relay:
         assert (head.status, json.loads(body)["id"]) == (200, 2)
         client.send(post(asking("echo", 3), JSON))
         assert json.loads(client.next_message()[1])["id"] == 3
+
+
+@pytest.mark.parametrize(
+    "line", [b"X-Odd: a\rb\r\n", b"X-Odd: a\0b\r\n", b"X Odd: a\r\n", b"NoColon\r\n", b"X-Odd : a\r\n   folded\r\n"]
+)
+def test_lines_that_no_hook_has_touched_keep_their_bytes_whatever_they_are(relay: Relay, line: bytes) -> None:
+    request = post(asking("echo"), JSON, "X-Set: 0").replace(b"Host:", line + b"Host:")
+    relay.ask(request)
+    assert SERVER.peer.came == request.replace(b"X-Set: 0", b"X-Set: c2s echo")
 
 
 def test_what_is_no_message_passes(relay: Relay) -> None:

@@ -17,6 +17,7 @@ from mcpsniff.wire.sse import EventSplitter
 from tests.proxy.relayed import EVENTS, chunk, get, post
 from tests.relay.weblane import Answering, Hook
 
+JSON_ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 KEEP, LONGER, SHORTER, DROP, BEFORE, AFTER, TWICE, RAW = (
     "keep", "longer", "shorter", "drop", "before", "after", "twice", "raw",
@@ -208,3 +209,36 @@ def test_a_stalled_stream_says_nothing_more() -> None:
         lane.feed(EVENTS + CHUNKED + chunk(event(0, KEEP, "\n", "plain")))
     assert lane.tape.left == EVENTS + CHUNKED
     assert lane.tape.marks[-1][2]["why"] == "asleep"
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (b"application/json", JSON_ANSWER),
+        (b"text/event-stream", b"data: " + JSON_ANSWER + b"\n\n"),
+        (b"text/plain", b"hello"),
+        (b"", JSON_ANSWER),
+    ],
+)
+def test_trailers_leave_after_every_body(kind: bytes, body: bytes, *, is_changed: bool) -> None:
+    def hook(message: Message) -> Returned:
+        message.body["result"].update({"more": 1} if is_changed else {})
+        return message
+
+    way = Answering(Hook(hook), ASK)
+    head = b"HTTP/1.1 200 OK\r\n" + (b"Content-Type: " + kind + b"\r\n" if kind else b"") + CHUNKED
+    left = way.feed(head + chunk(body) + b"0;last\r\nX-Sum: 1\r\n\r\n")
+    assert left.endswith(b"0;last\r\nX-Sum: 1\r\n\r\n")
+    assert (b'"more":1' in left) is (is_changed and kind != b"text/plain")
+    assert way.tape.told() == left
+
+
+@pytest.mark.parametrize("framing", [CHUNKED, b"Content-Length: 99\r\n\r\n", b"\r\n"])
+def test_what_nobody_says_to_be_json_and_does_not_look_so_is_not_held(framing: bytes) -> None:
+    way = Answering(Hook(lambda message: message), ASK)
+    start = b"HTTP/1.1 200 OK\r\n" + framing
+    piece = chunk(b" \n") if framing is CHUNKED else b" \n"
+    assert way.feed(start + piece) == b""
+    more = b"5\r\nhello" if framing is CHUNKED else b"hello"
+    assert way.feed(more) == start + piece + more

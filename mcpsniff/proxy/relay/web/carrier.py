@@ -130,6 +130,12 @@ class WebCarrier:
                 self.changed.wait(LOOK)
         return not self.is_over
 
+    def close(self) -> None:
+        """The client has its last response, which is ours: the connection ends as if the server had ended it."""
+        self.is_over = True
+        self.tell()
+        self.ends.close_client()
+
     def give_back(self, session: "Session", out: Outgoing) -> None:
         """Send a message of a hook to the server."""
         inject(self.hub, session, out, waits=False)

@@ -18,6 +18,7 @@ REASONS: Final = {
 }  # fmt: skip
 DIGESTS: Final = ("content-md5", "digest", "content-digest", "repr-digest")
 """Headers that say something of the bytes of a body that is another one now."""
+LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
 def changed(head: Head, raw: bytes, headers: Pairs, status: int | None) -> tuple[int, int, bytes] | None:
@@ -27,19 +28,23 @@ def changed(head: Head, raw: bytes, headers: Pairs, status: int | None) -> tuple
     """
     if headers == list(head.headers) and status == head.status:
         return None
-    old = _lines(raw)
+    lines = _lines(raw)
+    old = [line for line, _ in lines]
     start = old[0]
     if status is not None and status != head.status:
         start = f"{head.version} {status} {REASONS.get(status, '')}".encode("latin-1") + _line_end(start)
-    waiting = list(zip(head.headers, old[1:-1], strict=False)) if len(old) - 2 == len(head.headers) else []
+    known = iter(head.headers)
+    waiting = [(next(known, None) if is_field else None, line) for line, is_field in lines[1:-1]]
     new = [start]
     for pair in headers:
-        at = next((at for at, (known, _) in enumerate(waiting) if known == pair), None)
+        at = next((at for at, (said, _) in enumerate(waiting) if said == pair), None)
         if at is None:
             new.append(field(*pair))
         else:
+            new += [line for said, line in waiting[:at] if said is None]
             new.append(waiting[at][1])
             del waiting[: at + 1]
+    new += [line for said, line in waiting if said is None]
     new.append(old[-1])
     return _trimmed(old, new)
 
@@ -60,14 +65,20 @@ def set_header(headers: Pairs, name: str, value: str | None) -> None:
     headers[:] = kept
 
 
-def for_body(head: Head, headers: Pairs, body: bytes, *, is_coded: bool) -> bytes:
-    """Make ``headers`` true for another body, which is coded no more; return that in the framing it had."""
+def for_body(head: Head, headers: Pairs, body: bytes, *, is_coded: bool, end: bytes = LAST_CHUNK) -> bytes:
+    """Make ``headers`` true for another body, which is coded no more; return that in the framing it had.
+
+    ``end``: the last chunk and the trailers that came, which stay, unless they say something of the other body.
+    """
     for name in DIGESTS:
         set_header(headers, name, None)
     if is_coded:
         set_header(headers, "Content-Encoding", None)
+    if head.get("transfer-encoding") is not None:  # a length beside it counts for nothing (RFC 9112 section 6.3)
+        set_header(headers, "Content-Length", None)
     if head.framing == CHUNKED:
-        return (b"%x\r\n%s\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+        lines = [line for line in (end or LAST_CHUNK).split(b"\n") if _name(line) not in DIGESTS]
+        return (b"%x\r\n%s\r\n" % (len(body), body) if body else b"") + b"\n".join(lines)
     if head.framing == LENGTH or head.status is None:
         set_header(headers, "Content-Length", str(len(body)))
     return body
@@ -101,24 +112,40 @@ def keeps(request: Head) -> bool:
     return "close" not in wishes and (request.version.upper() != "HTTP/1.0" or "keep-alive" in wishes)
 
 
+def says_close(response: bytes) -> bool:
+    """True if a response of ours says that the connection ends after it."""
+    lines = response.partition(b"\r\n\r\n")[0].lower().split(b"\r\n")
+    return any(line.startswith(b"connection:") and b"close" in line for line in lines)
+
+
 def with_headers(headers: Pairs, changes: Mapping[str, str | None]) -> None:
     """Set and remove headers."""
     for name, value in changes.items():
         set_header(headers, name, value)
 
 
-def _lines(raw: bytes) -> list[bytes]:
-    """Start line, header lines (a folded one is one), and the empty line."""
+def _lines(raw: bytes) -> list[tuple[bytes, bool]]:
+    """Start line, header lines (a folded one is one), and the empty line; and whether each says a field.
+
+    What is a field is known as in `mcpsniff.wire.http1_head.parse_fields`.
+    """
     text = raw.lstrip(b"\r\n")
-    lines: list[bytes] = []
-    for line in text.split(b"\n")[:-1]:
-        goes_on = line[:1] in (b" ", b"\t") or (b":" not in line and line not in (b"", b"\r"))
-        if len(lines) > 1 and goes_on:
-            lines[-1] += line + b"\n"
-        else:
-            lines.append(line + b"\n")
-    lines[0] = raw[: len(raw) - len(text)] + lines[0]
+    first, *rest = text.split(b"\n")[:-1]
+    lines = [(raw[: len(raw) - len(text)] + first + b"\n", False)]
+    last = 0
+    """Where the latest field is."""
+    for line in rest:
+        if last and line[:1] in (b" ", b"\t"):
+            lines[last:] = [(b"".join([part for part, _ in lines[last:]]) + line + b"\n", True)]
+            continue
+        is_field = bool(line.partition(b":")[0].strip(b" \t")) and b":" in line
+        last = len(lines) if is_field else last
+        lines.append((line + b"\n", is_field))
     return lines
+
+
+def _name(line: bytes) -> str:
+    return line.partition(b":")[0].strip().lower().decode("latin-1")
 
 
 def _line_end(line: bytes) -> bytes:

@@ -10,7 +10,7 @@ from mcpsniff.protocol.http import EVENT_STREAM, is_json_type, media_type
 from mcpsniff.wire.body import BodyDecoder
 from mcpsniff.wire.frames import BOM, INVALID_UTF8, Frame, Span
 from mcpsniff.wire.http1_parts import CHUNKED, CLOSE, LENGTH, NONE, Data, Head
-from mcpsniff.wire.ndjson import BYTE_ORDER_MARK, is_utf8
+from mcpsniff.wire.ndjson import BYTE_ORDER_MARK, JSON_WHITE_SPACE, is_utf8
 
 if TYPE_CHECKING:
     from mcpsniff.hooks.editor import Outgoing
@@ -102,6 +102,7 @@ class Held:
         self._pieces: list[bytes] = []
         self._t_first = head.t_last
         self._t_last = head.t_last
+        self._is_like: bool | None = None
 
     def add(self, part: Data) -> None:
         """Take the next piece of the body."""
@@ -114,6 +115,20 @@ class Held:
             self.spans[-1] = self.spans[-1]._replace(stop=part.span.stop)
         else:
             self.spans.append(part.span)
+
+    @property
+    def stop(self) -> int:
+        """Where the bytes of the body end that have come; the framing after them does not count."""
+        return self.spans[-1].stop if self.spans else self.body
+
+    @property
+    def is_unlike(self) -> bool:
+        """True if what has come begins no message. It may have no end, where its head does not say what it is."""
+        if self._is_like is None and not media_type(self.head.get("content-type")):
+            text = decoder_of(self.head).feed(b"".join(self._pieces)).lstrip(JSON_WHITE_SPACE)
+            if text:
+                self._is_like = text.startswith((b"{", b"[")) or BYTE_ORDER_MARK.startswith(text[:3])
+        return self._is_like is False
 
     @property
     def is_coded(self) -> bool:
@@ -158,7 +173,7 @@ def may_be_a_message(head: Head) -> bool:
     kind = media_type(head.get("content-type"))
     if head.direction == "c2s":
         return head.method == "POST" and head.framing in (LENGTH, CHUNKED) and kind != FORM and not _is_bulk(kind)
-    return is_json_type(kind) or (not kind and head.framing == LENGTH)
+    return is_json_type(kind) or not kind
 
 
 def is_event_stream(head: Head, request: Head) -> bool:

@@ -13,7 +13,7 @@ from mcpsniff.proxy.dial import UnreachableError
 from mcpsniff.proxy.ends import REFUSED, REQUESTS, RESPONSES
 from mcpsniff.proxy.farewell import inject as inject_answer
 from mcpsniff.proxy.pump import BROKEN, EOF, RESET
-from mcpsniff.proxy.relay.web.heads import answer, keeps
+from mcpsniff.proxy.relay.web.heads import answer, keeps, says_close
 from mcpsniff.proxy.relay.web.held import LIMIT, Errand, Held, may_be_a_message
 from mcpsniff.proxy.relay.web.inject import inject
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
@@ -23,7 +23,7 @@ from mcpsniff.proxy.relay.web.routing import made_true
 from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError
 from mcpsniff.proxy.relay.web.whole import Case, Change, Leaving
 from mcpsniff.wire.frames import Frame
-from mcpsniff.wire.http1 import Data, End, Head, Http1Splitter, Part, Undecoded
+from mcpsniff.wire.http1 import Data, End, Head, Http1Splitter, Part, Trailers, Undecoded
 
 if TYPE_CHECKING:
     from mcpsniff.proxy.relay.web.carrier import WebCarrier
@@ -56,6 +56,8 @@ class Requests:
         self._held: Held | None = None
         self._head: Leaving | None = None
         self._errand: Errand | None = None
+        self._trailed = 0
+        """Where the trailers of the message at hand end, once they have come."""
         self._reader = JsonReader()
         self._lane = carrier.lane(REQUESTS, self._late)
 
@@ -105,6 +107,8 @@ class Requests:
             self._held.add(part)
             if self._held.size > LIMIT:
                 self._let_pass(part.span.stop)
+        elif isinstance(part, Trailers):
+            self._trailed = part.spans[-1].stop
         elif isinstance(part, End):
             self._end(part)
         elif isinstance(part, Data):
@@ -130,7 +134,8 @@ class Requests:
     def _end(self, part: End) -> None:
         held, errand = self._held, self._errand
         self._errand = None
-        stop = part.spans[-1].stop if part.spans else self._place(held)
+        stop = part.spans[-1].stop if part.spans else self._trailed or self._place(held)
+        self._trailed = 0
         if held is None or errand is None:
             self._pass(stop)
             return
@@ -149,7 +154,7 @@ class Requests:
         """Where a body ends that has no framing at its end."""
         if held is None:
             return self._raw.start
-        return held.spans[-1].stop if held.spans else held.body
+        return held.stop
 
     def _message(self, errand: Errand, held: Held, leaving: Leaving, frame: Frame) -> None:
         """A message has come whole."""
@@ -212,7 +217,7 @@ class Requests:
                 body = action.data if isinstance(action, RawBytes) else out.data
                 keep = action.keep if isinstance(action, Cut) else None
                 if keep is not None or body != held.text():
-                    leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded, keep=keep)
+                    leaving.put(Change(body, out.by, out.why, us), held, keep)
                 else:
                     self._hold(case, out.by, out.why, us_of_pace(out, body))
                 if out.message is not None and out.message.kind in (REQUEST, NOTIFICATION):
@@ -277,7 +282,8 @@ class Requests:
             return
         self._tell(content, by, why)
         self._carrier.is_waiting = False
-        if not keeps(errand.head):
+        if says_close(content) or not keeps(errand.head):
+            self._carrier.close()
             raise EndError(EOF)
 
     def _tell(self, content: bytes, by: str, why: str) -> None:

@@ -12,7 +12,7 @@ from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.ends import RESPONSES
 from mcpsniff.proxy.pump import BROKEN, EOF
 from mcpsniff.proxy.relay.web.events import made
-from mcpsniff.proxy.relay.web.heads import answer, set_header
+from mcpsniff.proxy.relay.web.heads import answer, says_close, set_header
 from mcpsniff.proxy.relay.web.held import LIMIT, Errand, Held, is_event_stream, may_be_a_message
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.raw import Raw
@@ -21,7 +21,7 @@ from mcpsniff.proxy.relay.web.replies import tell_lost
 from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError, EventStream, StalledError
 from mcpsniff.proxy.relay.web.whole import Case, Change, Leaving
 from mcpsniff.wire.frames import Frame
-from mcpsniff.wire.http1 import TUNNEL, Data, End, Head, Http1Splitter, Part, Undecoded
+from mcpsniff.wire.http1 import TUNNEL, Data, End, Head, Http1Splitter, Part, Trailers, Undecoded
 
 if TYPE_CHECKING:
     from mcpsniff.proxy.relay.web.carrier import WebCarrier
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 LOOK: Final = 0.1
 """Seconds between two looks at whether the client is still there, while nothing goes on."""
 TOLD: Final = "the client has been told before"
+
+
+class EndedError(Exception):
+    """What ``by`` has said is the last response."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__(by)
+        self.by = by
 
 
 class Responses:
@@ -43,6 +51,8 @@ class Responses:
         self._held: Held | None = None
         self._stream: EventStream | None = None
         self._errand: Errand | None = None
+        self._trailed = 0
+        """Where the trailers of the message at hand end, once they have come."""
         self._reader = JsonReader()
         self._lane = carrier.lane(RESPONSES, self._late)
         self._is_greeted = False
@@ -60,6 +70,9 @@ class Responses:
         except StalledError:
             while not self._carrier.is_gone:
                 time.sleep(LOOK)
+            return EOF
+        except EndedError as ended:
+            self._output.drop_rest(self._raw.stop, ended.by)
             return EOF
         except BrokenOffError as broken:
             self._output.drop_rest(self._raw.stop, broken.by)
@@ -99,6 +112,8 @@ class Responses:
             self._carrier.is_blind = True
         elif isinstance(part, Data):
             self._data(part)
+        elif isinstance(part, Trailers):
+            self._trailed = part.spans[-1].stop
         elif isinstance(part, End):
             self._end(part)
 
@@ -179,11 +194,12 @@ class Responses:
             self._pass(part.span.stop)
         else:
             self._held.add(part)
-            if self._held.size > LIMIT:
+            if self._held.size > LIMIT or self._held.is_unlike:
                 self._let_pass(part.span.stop)
 
     def _end(self, part: End) -> None:
-        stop = part.spans[-1].stop if part.spans else None
+        stop = part.spans[-1].stop if part.spans else self._trailed or None
+        self._trailed = 0
         held, stream, errand = self._held, self._stream, self._errand
         if stream is not None and part.complete:
             start = self._raw.start
@@ -191,8 +207,7 @@ class Responses:
         elif stream is not None:
             stream.cut_off(self._raw.start)
         elif held is not None and errand is not None:
-            last = held.spans[-1].stop if held.spans else held.body
-            self._whole(errand, held, last if stop is None else stop, is_complete=part.complete)
+            self._whole(errand, held, held.stop if stop is None else stop, is_complete=part.complete)
         if stop is not None:
             self._pass(stop)
         self._close_stream()
@@ -243,7 +258,7 @@ class Responses:
             self._as_events(case, order, unsaid[0])
             unsaid = []
         elif main is None:
-            leaving.put(Change(b"", edit.by, edit.why, case.us), is_coded=case.held.is_coded)
+            leaving.put(Change(b"", edit.by, edit.why, case.us), case.held)
             leaving.status = 202
             leaving.set({"Content-Type": None}, edit.by, edit.why)
         elif not self._main(case, main):
@@ -263,6 +278,8 @@ class Responses:
                 self._output.rewrite(held.start, case.stop - held.start, content, out.by, out.why, us=us)
                 self._output.passed = case.stop
                 self._output.write(content)
+            if says_close(content):
+                raise EndedError(out.by)
             return False
         if isinstance(action, Stall | Disconnect):
             leaving.drop(self._output, out.by, out.why, us)
@@ -273,7 +290,7 @@ class Responses:
             body = action.data if isinstance(action, RawBytes) else out.data
             keep = action.keep if isinstance(action, Cut) else None
             if keep is not None or body != held.text():
-                leaving.put(Change(body, out.by, out.why, us), is_coded=held.is_coded, keep=keep)
+                leaving.put(Change(body, out.by, out.why, us), held, keep)
             else:
                 self._hold(case, out.by, out.why, us_of_pace(out, body))
         leaving.set(out.headers, out.by, out.why)
@@ -288,7 +305,7 @@ class Responses:
     def _as_events(case: Case, order: list[Outgoing], first: Outgoing) -> None:
         """Several messages leave where one was to: as an event stream, which the client accepts, too."""
         body = b"".join([made(out.data, b"\n") for out in order])
-        case.leaving.put(Change(body, first.by, first.why, case.us), is_coded=case.held.is_coded)
+        case.leaving.put(Change(body, first.by, first.why, case.us), case.held)
         set_header(case.leaving.headers, "Content-Type", EVENT_STREAM)
 
     def _learn(self, frame: Frame) -> None:
@@ -301,12 +318,14 @@ class Responses:
     # -- what passes ---------------------------------------------------------------------------------------------------
 
     def _let_pass(self, stop: int) -> None:
-        """What is held is too large."""
+        """What is held is too large, or no message."""
         held, errand = self._held, self._errand
         assert held is not None
         assert errand is not None
         self._held = None
-        self._hub.editor.tell_once(f"a message of more than {LIMIT >> 20} MiB passed unedited")
+        tell_lost(self._hub, errand.backs)
+        if held.size > LIMIT:
+            self._hub.editor.tell_once(f"a message of more than {LIMIT >> 20} MiB passed unedited")
         raw = self._raw.take(held.body)
         leaving = Leaving(held.head, raw, self._raw.take(stop), held.start)
         leaving.edited(self._hub, errand, None)

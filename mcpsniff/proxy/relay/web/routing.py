@@ -36,14 +36,14 @@ def made_true(headers: Pairs, was: Any, message: Message, known: OrderedDict[str
     """Let ``headers`` say what ``message`` says. ``was`` is the body that they were true for.
 
     ``known``: the headers that tools ask for, as far as the server has told. A header that was not there is added only
-    if a tool asks for it and others of this kind are there.
+    if a tool asks for it, or if it names what is called, and ``Mcp-Method`` is there: the client's revision knows them.
     """
     names = {name.lower() for name, _ in headers}
-    if "mcp-method" not in names:
-        return
-    set_header(headers, "Mcp-Method", message.method)
+    is_known = "mcp-method" in names
+    if is_known:
+        set_header(headers, "Mcp-Method", message.method)
     target = target_of(message)
-    if "mcp-name" in names or target is not None:
+    if "mcp-name" in names or (is_known and target is not None):
         set_header(headers, "Mcp-Name", encoded(target))
     params = message.params
     arguments = params.get("arguments")
@@ -57,7 +57,7 @@ def made_true(headers: Pairs, was: Any, message: Message, known: OrderedDict[str
             path = paths.pop(low, None) or _path(had, low.removeprefix(PREFIX), value)
             if path is not None:
                 set_header(headers, name, encoded(argument(arguments, path)))
-    for low, path in paths.items():
+    for low, path in paths.items() if is_known else ():
         value_now = encoded(argument(arguments, path))
         if value_now is not None:
             set_header(headers, "Mcp-Param-" + low.removeprefix(PREFIX), value_now)

@@ -39,9 +39,10 @@ class Leaving:
         self._why = ""
         self._body: Change | None = None
 
-    def put(self, change: Change, *, is_coded: bool, keep: int | None = None) -> None:
+    def put(self, change: Change, held: "Held", keep: int | None = None) -> None:
         """Put another body in the place of the one that arrived; with ``keep`` it breaks off after so many bytes."""
-        framed = for_body(self._head, self.headers, change.body, is_coded=is_coded)
+        end = self._rest[held.stop - held.body :].removeprefix(b"\r").removeprefix(b"\n")
+        framed = for_body(self._head, self.headers, change.body, is_coded=held.is_coded, end=end)
         if keep is not None:
             framed = cut_short(self._head, framed, change.body, keep)
         self._body = change._replace(body=framed)
