@@ -162,9 +162,15 @@ def test_a_dropped_request_is_never_answered(session: Session) -> None:
     assert len(session.server.asked) == asked + 1
 
 
-def test_a_dropped_answer_leaves_nothing_to_say(session: Session) -> None:
-    head, body = session.call("drop-answer")
-    assert (head.status, head.get("content-type"), body) == (202, None, b"")
+def test_a_dropped_answer_never_comes(session: Session) -> None:
+    asked = len(session.server.asked)
+    with session.stock.connect() as peer:
+        peer.send(post(session.text("drop-answer"), JSON, BOTH))
+        peer.socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            peer.read()
+    assert session.call("ok")[0].status == 200
+    assert len(session.server.asked) == asked + 2
 
 
 def test_a_client_that_takes_streams_only_gets_one(session: Session) -> None:

@@ -75,9 +75,7 @@ class Leaving:
             await self._carried(RESPONSE, response, passing, us)
             return
         self._put(RESPONSE, response, b"", edit, us)
-        response.status_code, response.reason = 202, "Accepted"
-        response.headers.pop("content-type", None)
-        response.content = b""
+        await self._never()
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

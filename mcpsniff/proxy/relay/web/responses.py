@@ -258,9 +258,9 @@ class Responses:
             self._as_events(case, order, unsaid[0])
             unsaid = []
         elif main is None:
-            leaving.put(Change(b"", edit.by, edit.why, case.us), case.held)
-            leaving.status = 202
-            leaving.set({"Content-Type": None}, edit.by, edit.why)
+            tell_lost(self._hub, unsaid)
+            leaving.drop(self._output, edit.by, edit.why, case.us)
+            raise StalledError
         elif not self._main(case, main):
             return
         tell_lost(self._hub, unsaid)
