@@ -107,6 +107,22 @@ class Door:
             return _ambiguous({BAD_TRANSFER_ENCODING})
         return _ambiguous({*head.flaws, *flaws})
 
+    def refusal_of_page(self, head: Head) -> Answer | None:
+        """Return our answer to a request that a page from elsewhere seems to make, or None.
+
+        For edit mode before a server on this machine. That judges a `Host` itself, but not what we say in its place: any
+        name of this machine will do.
+        """
+        if ANY in self._allowed:
+            return None
+        for host in head.all("host"):
+            if not (self._is_ours(host) or is_loopback(_without_port(host))):
+                return _refused(f"the request's Host names {_named(host) or 'nothing'}, not this machine", "Host")
+        for origin in head.all("origin"):
+            if self._is_foreign(origin):
+                return _refused(f"the request comes from a page of {_named(origin)}", "Origin")
+        return None
+
     def _is_ours(self, host: str) -> bool:
         host = host.lower()
         return host in self._hosts or host in self._allowed or _without_port(host) in self._allowed
@@ -116,10 +132,7 @@ class Door:
         found = _ORIGIN.fullmatch(origin)
         if found is None:
             return True
-        host = found[2].strip("[]").lower()
-        if found[1].lower() in {"http", "https"} and is_loopback(host):
-            return False
-        return not self._is_ours(f"{found[2]}{found[3] or ''}")
+        return not (is_own_page(origin) or self._is_ours(f"{found[2]}{found[3] or ''}"))
 
 
 class Gate:
@@ -240,6 +253,12 @@ class Gate:
         del self._held[:size]
         self._held_from += len(data)
         return data
+
+
+def is_own_page(origin: str) -> bool:
+    """Return True if an `Origin` is a page that this machine serves itself."""
+    found = _ORIGIN.fullmatch(origin)
+    return found is not None and found[1].lower() in {"http", "https"} and is_loopback(found[2].strip("[]"))
 
 
 def _with_flaws(parts: "list[Part]", flaws: "Sequence[str]") -> "list[tuple[Part, Sequence[str]]]":

@@ -136,6 +136,15 @@ class Listener:
         host, port = self.local_address(client)
         return Door(host, port, self._allowed)
 
+    def guard(self, client: socket.socket) -> "Door | None":
+        """Return who is let in to what we edit, or say ourselves, where all are let in to the server; see `door`."""
+        if self._screens:
+            return None
+        from mcpsniff.proxy.gate import Door
+
+        host, port = self.local_address(client)
+        return Door(host, port, self._allowed)
+
     def local_address(self, client: socket.socket) -> tuple[str, int]:
         """Return where ``client`` came in."""
         try:

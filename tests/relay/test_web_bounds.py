@@ -122,3 +122,36 @@ def test_a_client_that_has_ended_its_side_and_reads_on_gets_what_was_delayed(tmp
         assert relay.stop() == 0
         (held,) = relay.capture().bodies("hold", 1)
     assert held["us"] >= 650_000
+
+
+def test_a_page_from_elsewhere_gets_nothing_of_ours_before_a_server_on_this_machine(tmp_path: Path) -> None:
+    came: list[bytes] = []
+
+    def play(peer: Peer) -> None:
+        while True:
+            came.append(peer.next_message()[1])
+            peer.send(answer(SAID, JSON))
+
+    call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"secret"}}'
+    rule = 'tool:secret={"content":[]}'
+    with (
+        Upstream(play) as upstream,
+        Relay(tmp_path, upstream.url, "--respond", rule, "--allow-host", "app.example") as relay,
+    ):
+        for body in (call, PING):
+            for host, origin in (("127.0.0.1", "http://evil.example"), ("evil.example", "http://evil.example")):
+                head, said = relay.ask(post(body, JSON, f"Origin: {origin}", host=host))
+                assert head.status == 403
+                assert b"--allow-host" in said
+                assert head.get("access-control-allow-origin") is None
+        assert came == []
+        for origin in ("http://localhost:6274", "http://app.example"):
+            head, said = relay.ask(post(call, JSON, f"Origin: {origin}", host="localhost:1"))
+            assert (head.status, head.get("access-control-allow-origin")) == (200, origin)
+            assert b'"content":[]' in said
+        with relay.connect() as client:
+            client.send(post(PING, JSON), post(PING, JSON, host="evil.example"))
+            assert client.next_message()[0].status == 200
+            assert client.next_message()[0].status == 403
+        assert came == [PING]
+        assert relay.stop() == 0

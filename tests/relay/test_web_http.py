@@ -128,7 +128,7 @@ def test_a_changed_request_has_true_headers(relay: Relay) -> None:
 
 def test_a_request_in_chunks_or_with_a_coding_is_changed_too(relay: Relay) -> None:
     text = asking("ask/change")
-    head = f"POST /mcp HTTP/1.1\r\nHost: x\r\n{JSON}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     _, body = relay.ask(head + chunk(text[:9]) + chunk(text[9:]) + chunk(b""))
     assert json.loads(body)["result"]["heard"]["params"] == {"more": "é" * 10}
     head_back, body = relay.ask(post(gzip.compress(text), JSON, "Content-Encoding: gzip"))
@@ -140,7 +140,7 @@ def test_a_request_in_chunks_or_with_a_coding_is_changed_too(relay: Relay) -> No
 
 @pytest.mark.parametrize("method", ["ask/change", "echo"])
 def test_trailers_stay_and_a_length_that_does_not_count_is_not_false(relay: Relay, method: str) -> None:
-    head = f"POST /mcp HTTP/1.1\r\nHost: x\r\n{JSON}\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n".encode()
+    head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n".encode()
     end = b"0\r\nX-Sum: 2\r\nContent-Digest: md5=x\r\n\r\n"
     relay.ask(head + b"Trailer: X-Sum, Content-Digest\r\n\r\n" + chunk(asking(method)) + end)
     came, is_changed = SERVER.peer.came, method != "echo"
@@ -323,7 +323,7 @@ def test_what_is_no_message_passes(relay: Relay) -> None:
     head, body = relay.ask(post(b"user=1&password=2", "Content-Type: application/x-www-form-urlencoded"))
     assert (head.status, body) == (400, b"what?")
     with relay.connect() as client:
-        client.send(b"HEAD /mcp HTTP/1.1\r\nHost: x\r\n\r\n" + post(asking("echo"), JSON))
+        client.send(b"HEAD /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n" + post(asking("echo"), JSON))
         client.read_until(b'"method": "echo"')
     head, _ = relay.ask(post(b"[" + asking("ask/drop") + b"," + asking("echo") + b"]", JSON))
     assert head.status == 202

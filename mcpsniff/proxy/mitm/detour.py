@@ -222,6 +222,10 @@ class Passage:
         """See `gate`."""
         return None
 
+    def guard(self, _client: socket.socket) -> Door | None:
+        """See `gate`."""
+        return None
+
     def local_address(self, _client: socket.socket) -> Peer:
         """Where the client came in."""
         return self._listen

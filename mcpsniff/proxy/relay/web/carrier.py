@@ -43,6 +43,8 @@ class WebCarrier:
         self.number = channel // 2
         self.recorder = listener.recorder
         self.gate = gate
+        self.door = listener.guard(ends.sources[REQUESTS])
+        """Who is let in where ``gate`` does not see to it; None: all."""
         self.is_waiting = False
         """True while nothing has come back since the client said something."""
         self.is_over = False

@@ -91,17 +91,21 @@ def cut_short(head: Head, framed: bytes, body: bytes, keep: int) -> bytes:
     return body[: max(0, min(keep, len(body) - 1))]
 
 
-def answer(status: int, headers: Sequence[tuple[str, str]], body: bytes, request: Head) -> bytes:
-    """A whole response of ours to ``request``, after which the connection goes on if that wants it to."""
+def answer(
+    status: int, headers: Sequence[tuple[str, str]], body: bytes, request: Head, page: str | None = None
+) -> bytes:
+    """A whole response of ours to ``request``, after which the connection goes on if that wants it to.
+
+    ``page`` is the origin that may read it besides those that need no leave.
+    """
     pairs = list(headers)
     names = {name.lower() for name, _ in pairs}
     if "content-length" not in names and "transfer-encoding" not in names and status not in (204, 304):
         pairs.append(("Content-Length", str(len(body))))
     if not keeps(request) and "connection" not in names:
         pairs.append(("Connection", "close"))
-    origin = request.get("origin")
-    if origin is not None and "access-control-allow-origin" not in names:
-        pairs += [("Access-Control-Allow-Origin", origin), ("Access-Control-Expose-Headers", "Mcp-Session-Id")]
+    if page is not None and "access-control-allow-origin" not in names:
+        pairs += [("Access-Control-Allow-Origin", page), ("Access-Control-Expose-Headers", "Mcp-Session-Id")]
     lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\n".encode("latin-1"), *[field(*pair) for pair in pairs]]
     return b"".join([*lines, b"\r\n", b"" if request.method == "HEAD" else body])
 

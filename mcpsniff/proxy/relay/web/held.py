@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcpsniff.decoder.bodies import FORM, is_like_a_message
 from mcpsniff.protocol.http import EVENT_STREAM, is_json_type, media_type
+from mcpsniff.proxy.gate import is_own_page
 from mcpsniff.wire.body import BodyDecoder
 from mcpsniff.wire.frames import BOM, INVALID_UTF8, Frame, Span
 from mcpsniff.wire.http1_parts import CHUNKED, CLOSE, LENGTH, NONE, Data, Head
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 64 << 20
 """Bytes of a message that are held; a larger one passes unedited."""
+ENDLESS: Final = 1 << 62
+"""Bytes that no stream comes to."""
 
 
 class Lane:
@@ -77,6 +80,14 @@ class Errand:
     """The client has been told by us to send the body."""
     is_begun: bool = False
     """The head of the response has come."""
+    is_screened: bool = False
+    """Requests of pages from elsewhere have been refused before."""
+
+    @property
+    def page(self) -> str | None:
+        """The origin of the page that has asked, if that may read what we answer ourselves."""
+        origin = self.head.get("origin")
+        return origin if origin is not None and (self.is_screened or is_own_page(origin)) else None
 
     @property
     def accepts_events(self) -> bool:
@@ -190,8 +201,8 @@ def is_coded(head: Head) -> bool:
 
 
 def decoder_of(head: Head) -> BodyDecoder:
-    """What removes the coding of the event stream that follows ``head``."""
-    return BodyDecoder(_codings(head), limit=LIMIT, stream=True)
+    """What removes the coding of the event stream that follows ``head``: all of it, as it is held by the event."""
+    return BodyDecoder(_codings(head), limit=ENDLESS, stream=True)
 
 
 def _codings(head: Head) -> str:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from mcpsniff.hooks.editor import Outgoing
     from mcpsniff.proxy.relay.web.held import Errand
     from mcpsniff.proxy.relay.web.hub import Hub
-    from mcpsniff.wire.http1_parts import Head
 
 
 def reply(errand: "Errand", said: "list[Outgoing]") -> bytes:
@@ -19,17 +18,23 @@ def reply(errand: "Errand", said: "list[Outgoing]") -> bytes:
     for out in said:
         headers += [(name, value) for name, value in out.headers.items() if value is not None]
     if len(said) == 1 and errand.accepts_json and not errand.is_batch:
-        return answer(200, [("Content-Type", "application/json"), *headers], said[0].data, errand.head)
+        return answer(200, [("Content-Type", "application/json"), *headers], said[0].data, errand.head, errand.page)
     if errand.accepts_events and not errand.is_batch:
         body = b"".join([made(out.data, b"\n") for out in said])
-        return answer(200, [("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache"), *headers], body, errand.head)
+        return answer(
+            200,
+            [("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache"), *headers],
+            body,
+            errand.head,
+            errand.page,
+        )
     body = b"[" + b",".join([out.data for out in said]) + b"]" if len(said) > 1 or errand.is_batch else said[0].data
-    return answer(200, [("Content-Type", "application/json"), *headers], body, errand.head)
+    return answer(200, [("Content-Type", "application/json"), *headers], body, errand.head, errand.page)
 
 
-def accepted(request: "Head") -> bytes:
+def accepted(errand: "Errand") -> bytes:
     """The response to a message that needs no answer."""
-    return answer(202, [], b"", request)
+    return answer(202, [], b"", errand.head, errand.page)
 
 
 def tell_lost(hub: "Hub", lost: "list[Outgoing]") -> None:

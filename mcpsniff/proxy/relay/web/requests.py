@@ -117,8 +117,12 @@ class Requests:
     # -- one request ---------------------------------------------------------------------------------------------------
 
     def _begin(self, head: Head) -> None:
+        refusal = None if self._carrier.door is None else self._carrier.door.refusal_of_page(head)
+        if refusal is not None:
+            self._refuse(refusal, head)
         session = self._hub.session(head, self._carrier.number)
         errand = self._errand = Errand(head, session)
+        errand.is_screened = self._carrier.door is not None or self._carrier.gate is not None
         if head.method == "GET" and session.latest is None and errand.accepts_events:
             session.latest = head
         if not may_be_a_message(head):
@@ -202,7 +206,7 @@ class Requests:
         action, leaving, held, errand, us = out.action, case.leaving, case.held, case.errand, case.us
         message = case.message
         if isinstance(action, HttpAnswer):
-            content = answer(action.status, action.headers, action.body, errand.head)
+            content = answer(action.status, action.headers, action.body, errand.head, errand.page)
             self._in_place(case, content, out.by, out.why)
         elif isinstance(action, Stall):
             leaving.drop(self._output, out.by, out.why, us)
@@ -266,7 +270,7 @@ class Requests:
                 case.leaving.drop(self._output, edit.by, edit.why, case.us)
                 self._wait()
                 return
-        content = reply(errand, backs) if is_asked and answers else accepted(errand.head)
+        content = reply(errand, backs) if is_asked and answers else accepted(errand)
         first = backs[0] if backs else None
         by, why = (edit.by, edit.why) if first is None else (first.by, first.why)
         self._in_place(case, content, by, why)
