@@ -151,6 +151,7 @@ def main(words: Sequence[str]) -> int:
     try:
         addons = read(*given, note)
         for addon in addons:
+            addon.observe_apart()
             addon.configure(given[1])
         observation = Observation(words[at + 1 :], addons)
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - what ends us is nothing to read for an addon

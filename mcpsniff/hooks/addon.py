@@ -96,6 +96,12 @@ class Addon:
         self._settings = list(settings)
         self._configure(self._version)
 
+    def observe_apart(self) -> None:
+        """Another process has it, too, if it edits, and says the same of it: what this one says tells that apart."""
+        say = self._say
+        if self.has(EDITING):
+            self._say = lambda text: say(f"{text} (where it observes)")
+
     def begin(self) -> None:
         """Traffic begins. With several captures it does so for each; the addon hears of it once."""
         if not self._begun:

@@ -91,3 +91,14 @@ def test_an_output_that_nobody_reads_ends_it_quietly(addon: Path) -> None:
     os.close(writing)
     assert b"Traceback" not in done.stderr
     assert b"BrokenPipeError" in done.stderr  # the addon's print has failed, which is told with its line
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_what_two_processes_say_of_an_addon_is_told_apart(tmp_path: Path, edits: bool) -> None:
+    path = tmp_path / "addon.py"
+    text = "def mcp_close(_close):\n    pass\ndef done():\n    raise ValueError('over')\n"
+    path.write_text(text + "def mcp_edit(message):\n    return message\n" * edits)
+    with started(path, WEATHER) as process:
+        _, err = process.communicate(timeout=PATIENCE)
+    (line,) = err.decode().splitlines()
+    assert line.endswith("ValueError: over" + " (where it observes)" * edits)
