@@ -8,27 +8,28 @@ bytes go on as they came.
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from threading import Lock
-from time import monotonic_ns
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from mcpsniff.hooks.actions import Action, Back, Drop, Headed, HttpHead, Later, Returned, Text, Told, is_made
+from mcpsniff.hooks import together
+from mcpsniff.hooks.actions import Action, Back, Drop, HttpHead, Later, Returned, Text, is_made
+from mcpsniff.hooks.faults import described
 from mcpsniff.hooks.later import Keeper
-from mcpsniff.hooks.talk import Talk
+from mcpsniff.hooks.passing import KEPT, Item, Passage, named
+from mcpsniff.hooks.talk import Talk, is_own_id
 from mcpsniff.protocol.exchange import OTHER
 from mcpsniff.protocol.jsonrpc import BATCH_CUT, classify
-from mcpsniff.protocol.message import BATCH, REQUEST, Message
+from mcpsniff.protocol.message import BATCH, INVALID, REQUEST, Message
 from mcpsniff.protocol.outline import outline
 from mcpsniff.protocol.patch import patched, text_of
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.wire.frames import EMPTY_LINE, Frame
 
-NOTABLE: Final = 1_000_000
-"""Nanoseconds for which a message may be held without a word about it."""
 TALKS_LIMIT: Final = 10_000
 """Conversations that are remembered."""
+LATEST: Final = 1e6
+"""Seconds after which what is to leave later leaves in any case."""
 
 SAME: Final = "same"
 """The frame as it came."""
@@ -38,7 +39,7 @@ ADDED: Final = "added"
 """Something besides, before or after it."""
 BACK: Final = "back"
 """Something for the side that the frame came from."""
-ANSWER_KEPT: Final = "the answer to a request that it had made"
+ANSWER_KEPT: Final = KEPT
 
 
 class Lane(Protocol):
@@ -67,7 +68,11 @@ class Interceptor(Protocol):
 
     @property
     def name(self) -> str:
-        """Who it is, in records and transcripts."""
+        """Who it is, in records and transcripts.
+
+        One with a true attribute ``tells`` returns a message that it has changed in place in a `Told`: if it returns
+        the bare message nobody has to look whether that still says the same.
+        """
 
     def edit(self, message: Message, lane: Lane) -> Returned:
         """See `mcpsniff.hooks.events.McpEdit`. Does not raise; may block, and is called in several threads at once."""
@@ -111,30 +116,29 @@ class Edit(NamedTuple):
         return any(out.what in (SAME, CHANGED) for out in self.leaving)
 
 
-@dataclass(slots=True)
-class _Item:
-    """Something on its way through the interceptors."""
-
-    what: Message | Action
-    by: str = ""
-    why: str = ""
-    headers: dict[str, str | None] = field(default_factory=dict)
-    text: bytes | None = None
-    """Its JSON text, if that is known."""
-
-
 class Editor:
     """Gives messages to ``interceptors`` in their order. May be used by many threads at once, a `JsonReader` each."""
 
     def __init__(self, interceptors: Sequence[Interceptor], say: Callable[[str], object]) -> None:
         """``say`` is given a sentence about what went wrong."""
-        self.interceptors = list(interceptors)
+        self.interceptors = interceptors
         self._say = say
         self._told: set[str] = set()
         self._talks: OrderedDict[Any, Talk] = OrderedDict()
         self._numbers = 0
         self._lock = Lock()
         self._keeper = Keeper()
+
+    @property
+    def interceptors(self) -> Sequence[Interceptor]:
+        """Those that messages are given to, in order."""
+        return self._interceptors
+
+    @interceptors.setter
+    def interceptors(self, interceptors: Sequence[Interceptor]) -> None:
+        self._interceptors = list(interceptors)
+        self._is_told = all(getattr(one, "tells", False) for one in interceptors)
+        self._passage = Passage(self._interceptors, self.tell_once)
 
     def talk(self, key: Any) -> Talk:
         """The conversation that a shell knows by ``key``: a session id, or a connection where there is none."""
@@ -153,29 +157,35 @@ class Editor:
         """What is to leave in the place of ``frame``; None: its bytes as they came. Does not raise."""
         if EMPTY_LINE in frame.flaws:
             return None
-        whole, *elements = classify(frame, reader)
-        earlier = self._keeper.of(lane)
-        edit = self._batch(whole, elements, talk, lane) if whole.kind == BATCH else self._one(whole, talk, lane)
-        if edit is not None and not edit.passes:
+        found = classify(frame, reader)
+        whole, keeper = found[0], self._keeper
+        earlier = keeper.of(lane) if keeper.is_used else ()
+        edit = self._batch(whole, found[1:], talk, lane) if whole.kind == BATCH else self._one(whole, talk, lane)
+        if not keeper.is_used or (edit is not None and not edit.passes):
             return edit
         kept = self._keeper.passed((talk.number, frame.direction), earlier)
         if not kept:
             return edit
-        leaving = [Outgoing(SAME, "", "", whole.raw, whole)] if edit is None else edit.leaving
+        leaving = [Outgoing(SAME, self.holder, "", whole.raw, whole)] if edit is None else edit.leaving
         return Edit(kept[0].by, kept[0].why, leaving + kept) if edit is None else edit._replace(leaving=leaving + kept)
 
     def flush(self, lane: Lane) -> list[Outgoing]:
         """A stream is about to end: what is still to leave on it (ADDED). May wait for what is to overtake it."""
         return self._keeper.flush(lane)
 
+    @property
+    def holder(self) -> str:
+        """Who takes the time of messages that leave as they came, if nobody in particular has held them."""
+        return self._passage.holder
+
     def edit_head(self, head: HttpHead) -> str:
-        """Let interceptors change a head of HTTP; return who has, the last one if several have."""
+        """Let interceptors change a head of HTTP; return who has."""
         by = ""
         for interceptor in self.interceptors:
             headers, status = list(head.headers), head.status
             interceptor.edit_head(head)
             if head.headers != headers or head.status != status:
-                by = interceptor.name
+                by = together.names((by, interceptor.name))
         return by
 
     def begin(self, remark: Callable[[str], object]) -> None:
@@ -195,16 +205,16 @@ class Editor:
 
     # -- one message -----------------------------------------------------------------------------------------------
 
-    def _one(self, message: Message, talk: Talk, lane: Lane) -> Edit | None:
+    def _one(self, message: Message, talk: Talk, lane: Lane, *, is_alone: bool = True) -> Edit | None:
         by = talk.made_by(message)
         if by is not None:
             return Edit(by, ANSWER_KEPT, [])
         talk.place(message, message.frame.t_last)
-        run, slowest = self._run(message, lane)
-        if run is None and self._text(message, "") is message.raw:
+        run, slowest = self._passage.run(message, lane, is_alone=is_alone)
+        if run is None and (self._is_told or self._text(message, "") is message.raw):
             by = slowest
             return None if by is None else Edit(by, "", [Outgoing(SAME, by, "", message.raw, message)])
-        items = [self._kept_back(item, message, talk, lane) for item in run or (_Item(message),)]
+        items = [self._kept_back(item, message, talk, lane) for item in run or (Item(message),)]
         if len(items) == 1 and items[0].what is message:
             item = items[0]
             item.text = self._text(message, item.by)
@@ -214,91 +224,51 @@ class Editor:
                 item.by = slowest
         return self._edit(message, items, talk)
 
-    def _run(self, message: Message, lane: Lane) -> tuple[list[_Item] | None, str | None]:
-        """What the interceptors make of a message, and which of them held it longest, if that is worth a word.
-
-        None: all of them have returned it.
-        """
-        items: list[_Item] | None = None
-        slowest, most = None, NOTABLE
-        began = monotonic_ns()
-        for interceptor in self.interceptors:
-            if items is None:
-                returned = interceptor.edit(message, lane)
-                if returned is not message:
-                    items = self._made_of(_Item(message), message, returned, interceptor.name)
-            else:
-                items = [one for item in items for one in self._step(interceptor, item, lane)]
-            now = monotonic_ns()
-            if now - began >= most:
-                slowest, most = interceptor.name, now - began
-            began = now
-        return items, slowest
-
-    def _step(self, interceptor: Interceptor, item: _Item, lane: Lane) -> list[_Item]:
-        """What one interceptor makes of what others have made."""
-        message = item.what
-        if not isinstance(message, Message):
-            return [item]
-        returned = interceptor.edit(message, lane)
-        return [item] if returned is message else self._made_of(item, message, returned, interceptor.name)
-
-    def _made_of(self, item: _Item, message: Message, returned: Returned, by: str) -> list[_Item]:
-        """The items that somebody has put in the place of one."""
-        several: Sequence[Message | Action]
-        several = () if returned is None else returned if isinstance(returned, Sequence) else (returned,)
-        if not several:
-            return [_Item(Drop(), by, item.why)]
-        items = []
-        for one in several:
-            if one is message:
-                items.append(item)
-                continue
-            what = one.message if isinstance(one, Headed | Told) else one
-            why = "" if isinstance(one, Message) else one.why
-            headers = {**item.headers, **one.headers} if isinstance(one, Headed) else dict(item.headers)
-            before = item.why if what is message or not isinstance(what, Message) else ""
-            items.append(_Item(what, by, "; ".join(filter(None, (before, why))), headers))
-        return items
-
-    def _kept_back(self, item: _Item, arrived: Message, talk: Talk, lane: Lane) -> _Item:
+    def _kept_back(self, item: Item, arrived: Message, talk: Talk, lane: Lane) -> Item:
         """Wait with what is to leave later if it has a body for itself, else keep it and drop it here."""
         later, way = item.what, (talk.number, arrived.direction)
         if not isinstance(later, Later):
             return item
+        seconds = min(later.seconds, LATEST)
         if arrived.frame.framing == "body":
-            self._keeper.wait(way, lane, later.seconds, item.by, item.why)
-            return _Item(later.message, item.by, item.why, item.headers)
+            self._keeper.wait(way, lane, seconds, item.by, item.why)
+            return Item(later.message, item.by, item.why, item.headers)
         out = self._outgoing(item, arrived, talk, takes_its_place=False)
-        self._keeper.keep(out._replace(what=ADDED, action=None), way, lane, later.seconds)
-        return _Item(Drop(), item.by, item.why)
+        self._keeper.keep(out._replace(what=ADDED, action=None), way, lane, seconds)
+        return Item(Drop(), item.by, item.why)
 
-    def _edit(self, arrived: Message, items: list[_Item], talk: Talk) -> Edit:
+    def _edit(self, arrived: Message, items: list[Item], talk: Talk) -> Edit:
         """Give each item its role and its text."""
         dropped = next((item for item in items if isinstance(item.what, Drop)), None)
         items = [item for item in items if not isinstance(item.what, Drop)]
+        first = dropped or next((item for item in items if item.by), Item(arrived))
         is_here = any(_message(item.what) is arrived for item in items if not isinstance(item.what, Back))
         leaving: list[Outgoing] = []
         has_gone = False
         for item in items:
-            out = self._outgoing(item, arrived, talk, takes_its_place=not is_here)
+            item.by = item.by or first.by
+            try:
+                out = self._outgoing(item, arrived, talk, takes_its_place=not is_here)
+            except Exception as error:  # noqa: BLE001 - a bug of ours, or no memory: no edit is undone by it
+                what = f"a message that {item.by or self._editors()} lets go on is lost"
+                self.tell_once(f"internal error: {what} ({described(error)})")
+                continue
             is_here = is_here or out.what == CHANGED
             if out.what in (SAME, CHANGED):
                 out = out._replace(what=ADDED) if has_gone else out  # once more
                 has_gone = True
             leaving.append(out)
-        first = dropped or next((item for item in items if item.by), _Item(arrived))
         return Edit(first.by or self._editors(), first.why, leaving)
 
-    def _outgoing(self, item: _Item, arrived: Message, talk: Talk, *, takes_its_place: bool) -> Outgoing:
+    def _outgoing(self, item: Item, arrived: Message, talk: Talk, *, takes_its_place: bool) -> Outgoing:
         message = _message(item.what)
         action = None if isinstance(item.what, Message | Back | Text) else item.what
         is_back = isinstance(item.what, Back)
         direction = OTHER[arrived.direction] if is_back else arrived.direction
         if message is not None and is_made(message):
             talk.fit(message, direction, arrived)
-        if message is not None and message.kind == REQUEST and is_made(message) and "id" not in message.body:
-            talk.adopt(message, direction, item.by)
+        if message is not None and message.kind == REQUEST and is_made(message) and is_own_id(message.key):
+            named(message, talk.adopt(str(message.key), direction, item.by))
         data = b"" if message is None else item.text or self._text(message, item.by)
         data = item.what.data if isinstance(item.what, Text) else data
         by = item.by or self._editors()
@@ -313,11 +283,12 @@ class Editor:
     def _text(self, message: Message, by: str) -> bytes:
         """The JSON text of a message; ``raw`` itself if its body says what that says."""
         try:
+            if message.body is None and message.kind not in (BATCH, INVALID):
+                return b"null"
             return patched(message.raw, message.body) if message.raw else text_of(message.body)
-        except (TypeError, ValueError) as error:
-            self.tell_once(
-                f"{by or self._editors()}: a message cannot be written as JSON ({error}); it passes as it was"
-            )
+        except Exception as error:  # noqa: BLE001 - what somebody has put there need not even have a text
+            text = f"a message cannot be written as JSON ({described(error)}); it passes as it was"
+            self.tell_once(f"{by or self._editors()}: {text}")
             return message.raw or b"null"
 
     def _editors(self) -> str:
@@ -329,20 +300,23 @@ class Editor:
         """Each element goes its own way; what goes on is put together again."""
         on: list[bytes] = []
         beside: list[Outgoing] = []
-        by, why = "", ""
+        edits: list[Edit] = []
         for element in elements:
-            edit = self._one(element, talk, lane)
+            edit = self._one(element, talk, lane, is_alone=False)
             if edit is None:
                 on.append(element.raw)
                 continue
-            by, why = by or edit.by, why or edit.why
+            edits.append(edit)
             for out in edit.leaving:
                 if out.what == BACK or out.action is not None:
                     beside.append(out._replace(what=BACK if out.what == BACK else ADDED))
                 else:
                     on.append(out.data)
-        if not by:
+        if not edits:
             return None
+        meant = [edit for edit in edits if edit.why or [out.what for out in edit.leaving] != [SAME]] or edits
+        by = together.names(edit.by for edit in meant)
+        why = together.reasons(edit.why for edit in meant)
         if BATCH_CUT in whole.flaws:
             on += _beyond(whole.raw, len(elements))
         data = _joined(whole.raw, on)

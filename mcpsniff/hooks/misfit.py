@@ -1,6 +1,5 @@
 """What is wrong with something that an edit hook has returned; whoever writes it on the wire trusts it then."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, get_args
 
@@ -8,6 +7,12 @@ from mcpsniff.hooks.actions import Action, Back, Cut, Headed, HttpAnswer, Later,
 from mcpsniff.protocol.message import Message
 
 ACTIONS: Final[tuple[type, ...]] = get_args(Action.__value__)
+
+LATEST: Final = 1e6
+"""Seconds that a message may leave later, at most: eleven days."""
+SLOWEST: Final = 0.01
+"""Bytes per second, at least."""
+QUICKEST: Final = 1e12
 
 _WITH_MESSAGE: Final = (Back, Cut, Headed, Later, Paced, Told)
 
@@ -44,14 +49,17 @@ def _bytes(one: Raw | Text) -> str:
 
 
 def _paced(one: Paced) -> str:
-    rate = one.bytes_per_second
-    fits = isinstance(rate, int | float) and math.isfinite(rate) and rate > 0
-    return "" if fits else f"Paced with {_spelt(rate)} bytes per second"
+    fits = _is_within(one.bytes_per_second, SLOWEST, QUICKEST)
+    return "" if fits else f"Paced with {_spelt(one.bytes_per_second)} bytes per second"
 
 
 def _later(one: Later) -> str:
-    fits = isinstance(one.seconds, int | float) and math.isfinite(one.seconds) and one.seconds >= 0
-    return "" if fits else f"Later with {_spelt(one.seconds)} seconds"
+    return "" if _is_within(one.seconds, 0, LATEST) else f"Later with {_spelt(one.seconds)} seconds"
+
+
+def _is_within(value: Any, least: float, most: float) -> bool:
+    """True of a plain number with which can be reckoned."""
+    return type(value) in (int, float) and least <= value <= most
 
 
 def _headed(one: Headed) -> str:
@@ -93,7 +101,7 @@ def _is_value(value: Any) -> bool:
 
 def _spelt(value: Any) -> str:
     """A number that does not fit, or the kind of what is none."""
-    is_short = isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63)
+    is_short = type(value) is float or (type(value) is int and abs(value) < 1 << 63)
     return repr(value) if is_short else _kind(value)
 
 

@@ -1,5 +1,7 @@
 """What the editor remembers of one conversation: what is open, so that a held message knows what it belongs to."""
 
+import os
+from itertools import count
 from threading import Lock
 from typing import Any, Final
 
@@ -11,6 +13,32 @@ OPEN_LIMIT: Final = 100_000
 """Requests without an answer, of one conversation, that are remembered."""
 
 
+class _Ids:
+    """Ids that no other process gives: the client, the server or one between us may be mcpsniff, too."""
+
+    def __init__(self) -> None:
+        self.anew()
+
+    def anew(self) -> None:
+        """Begin with another random part."""
+        self.prefix = f"mcpsniff-{os.urandom(4).hex()}-"
+        self.numbers = count(1)
+
+
+_IDS: Final = _Ids()
+os.register_at_fork(after_in_child=_IDS.anew)
+
+
+def own_id() -> str:
+    """A new id for a request of our own: ``mcpsniff-``, a part that is random for each process, and a number."""
+    return f"{_IDS.prefix}{next(_IDS.numbers)}"
+
+
+def is_own_id(key: object) -> bool:
+    """True of an id that `own_id` has given."""
+    return isinstance(key, str) and key.startswith(_IDS.prefix)
+
+
 class Talk:
     """What the editor remembers of one conversation. See `Editor.talk`."""
 
@@ -20,7 +48,6 @@ class Talk:
         self._tokens: dict[tuple[str, IdKey], Exchange] = {}
         self._ours: dict[tuple[str, IdKey], str] = {}
         """Requests that hooks have made, by the direction they went and their id; who made them."""
-        self._made = 0
         self._envelope: dict[str, Any] = {}
         self._lock = Lock()
 
@@ -66,17 +93,16 @@ class Talk:
         """Complete a message that a hook has made of one that arrived, as the revision in force asks."""
         fit(message, direction, message.link or arrived.link, self._envelope)
 
-    def adopt(self, message: Message, direction: str, by: str) -> None:
-        """Give a request that a hook has made an id that nobody else uses."""
+    def adopt(self, key: str, direction: str, by: str) -> str:
+        """Let the answer to a request that a hook of ``by`` has made be kept; return an id that nobody else uses.
+
+        That is ``key``, the one it has, if it is so.
+        """
         with self._lock:
-            self._made += 1
-            message.id, message.key = f'"mcpsniff-{self._made}"', f"mcpsniff-{self._made}"
-            while (direction, message.key) in self._open:
-                self._made += 1
-                message.id, message.key = f'"mcpsniff-{self._made}"', f"mcpsniff-{self._made}"
-            self._ours[direction, message.key] = by
-        body = message.body
-        message.body = {"jsonrpc": "2.0", "id": message.key, **{k: v for k, v in body.items() if k != "jsonrpc"}}
+            while (direction, key) in self._open or (direction, key) in self._ours:
+                key = own_id()
+            self._ours[direction, key] = by
+        return key
 
     def _enter(self, message: Message, link: Exchange) -> None:
         with self._lock:

@@ -1,6 +1,7 @@
 """The editor, without any transport: what leaves in the place of a frame, and beside it."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -210,9 +211,11 @@ def test_an_own_request_gets_an_id_and_its_answer_is_kept() -> None:
     )
     (added, own), same = bench.leaving(CALL)
     assert added == ADDED
-    assert json.loads(own) == {"jsonrpc": "2.0", "id": "mcpsniff-1", "method": "ping"}
+    name = json.loads(own)["id"]
+    assert json.loads(own) == {"jsonrpc": "2.0", "id": name, "method": "ping"}
+    assert re.fullmatch("mcpsniff-[0-9a-f]{8}-[0-9]+", name)
     assert same == (SAME, CALL)
-    reply = b'{"jsonrpc":"2.0","id":"mcpsniff-1","result":{}}'
+    reply = b'{"jsonrpc":"2.0","id":"%s","result":{}}' % name.encode()
     assert bench.edit(reply, "c2s") is None  # the client's own word, to the server
     assert bench.edit(reply, "s2c") == Edit("ask", ANSWER_KEPT, [])
     assert bench.edit(reply, "s2c") is None  # a second answer is the server's fault
@@ -220,10 +223,11 @@ def test_an_own_request_gets_an_id_and_its_answer_is_kept() -> None:
 
 
 def test_an_own_id_does_not_collide() -> None:
-    taken = CALL.replace(b'"id": 7', b'"id": "mcpsniff-1"')
     bench = Bench(lambda message: [request("ping"), message] if message.id == "7" else message)
-    assert bench.edit(taken) is None
-    assert json.loads(bench.leaving(CALL)[0][1])["id"] == "mcpsniff-2"
+    before, number = json.loads(bench.leaving(CALL)[0][1])["id"].rsplit("-", 1)
+    taken = f"{before}-{int(number) + 1}"
+    assert bench.edit(CALL.replace(b'"id": 7', b'"id": "%s"' % taken.encode())) is None
+    assert json.loads(bench.leaving(CALL)[0][1])["id"] == f"{before}-{int(number) + 2}"
 
 
 def test_an_own_request_to_the_side_that_it_came_from() -> None:
@@ -262,7 +266,9 @@ def test_what_json_does_not_have_passes_as_it_was_and_is_told_once() -> None:
 
 
 def test_headers_are_wanted_of_an_unchanged_message() -> None:
-    edit = Bench(lambda message: Headed(message, {"x-trace": "1"})).edit(CALL)
+    bench = Bench(lambda message: Headed(message, {"x-trace": "1"}))
+    bench.lanes["c2s"].transport = "http"
+    edit = bench.edit(CALL)
     assert edit is not None
     assert [(out.what, dict(out.headers)) for out in edit.leaving] == [(SAME, {"x-trace": "1"})]
 
@@ -278,7 +284,7 @@ def test_raw_bytes_in_its_place_or_beside_it() -> None:
 
 def test_who_holds_a_message_is_told_though_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0]
-    monkeypatch.setattr("mcpsniff.hooks.editor.monotonic_ns", lambda: now[0])
+    monkeypatch.setattr("mcpsniff.hooks.passing.monotonic_ns", lambda: now[0])
 
     def slow(message: Message) -> Returned:
         now[0] += 2_000_000
@@ -327,7 +333,7 @@ def test_elements_that_nobody_looks_at_pass() -> None:
 
 def test_a_held_batch_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0]
-    monkeypatch.setattr("mcpsniff.hooks.editor.monotonic_ns", lambda: now[0])
+    monkeypatch.setattr("mcpsniff.hooks.passing.monotonic_ns", lambda: now[0])
 
     def slow(message: Message) -> Returned:
         now[0] += 2_000_000
@@ -335,6 +341,27 @@ def test_a_held_batch_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
     line = b"[ " + PING + b", " + CALL + b"]"
     assert Bench(slow).leaving(line) == [(SAME, line)]
+
+
+def test_all_are_named_who_do_something_to_a_batch_or_to_one_message() -> None:
+    def dropped(message: Message) -> Returned:
+        return Drop(f"no {message.id}") if message.method == "ping" else message
+
+    def told(message: Message) -> Returned:
+        return Told(renamed(message), f"other {message.id}") if message.method != "ping" else message
+
+    def again(message: Message) -> Returned:
+        return Told(message, "late") if message.method != "ping" else message
+
+    hooks = Hook(dropped, "drops"), Hook(told, "renames"), Hook(again, "delays")
+    line = b"[" + PING + b"," + CALL + b"," + CALL.replace(b"7", b"9") + b"]"
+    edit = Bench(*hooks).edit(line)
+    assert edit is not None
+    assert (edit.by, edit.why) == ("drops + renames + delays", "no 8; other 7; late; other 9; late")
+    assert [(out.what, out.by, out.why) for out in edit.leaving] == [(CHANGED, edit.by, edit.why)]
+    one = Bench(*hooks).edit(CALL)
+    assert one is not None
+    assert (one.by, one.why) == ("renames + delays", "other 7; late")
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
@@ -355,3 +382,26 @@ def test_conversations_are_apart() -> None:
     bench = Bench(passes)
     assert bench.editor.talk("pipes") is bench.talk
     assert bench.editor.talk("other").number != bench.talk.number
+
+
+def test_a_hold_is_by_somebody_who_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0]
+    monkeypatch.setattr("mcpsniff.hooks.passing.monotonic_ns", lambda: now[0])
+
+    def takes(us: int) -> Callable[[Message], Returned]:
+        def does(message: Message) -> Returned:
+            now[0] += us * 1000
+            return message
+
+        return does
+
+    bench = Bench(Hook(takes(300), "quick"), Hook(takes(600), "slower"), Hook(takes(200), "third"))
+    edit = bench.edit(CALL)
+    assert edit is not None
+    assert (edit.by, [(out.what, out.by) for out in edit.leaving]) == ("slower", [(SAME, "slower")])
+    noisy = Bench(Hook(passes, "first"), Hook(lambda message: [copy(message), message], "twice")).edit(CALL)
+    assert noisy is not None
+    assert [(out.what, out.by) for out in noisy.leaving] == [(ADDED, "twice"), (SAME, "twice")]
+    quick = Bench(Hook(takes(10), "first"), Hook(takes(20), "second"))
+    assert quick.edit(CALL) is None
+    assert quick.editor.holder == "second"

@@ -185,7 +185,7 @@ def test_a_request_of_a_hook_gets_an_id_of_its_own() -> None:
 
     lane = Answering(Hook(asks), ASK)
     lane.feed(EVENTS + CHUNKED + chunk(event(0, KEEP, "\n", "plain")))
-    assert b'"id":"mcpsniff-1"' in lane.tape.left.replace(b" ", b"")
+    assert b'"id":"mcpsniff-' in lane.tape.left.replace(b" ", b"")
 
 
 @pytest.mark.parametrize("at", [0, 1])

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mcpsniff.hooks.actions import Cut, Disconnect, HttpAnswer, Paced, Raw, Stall
+from mcpsniff.hooks.actions import Cut, Disconnect, Paced, Raw, Stall
 from mcpsniff.hooks.editor import BACK, CHANGED, SAME, Edit, Outgoing
 from mcpsniff.proxy.pump import BROKEN, SEVERED
 from mcpsniff.proxy.relay.pipes_told import Because
@@ -32,8 +32,6 @@ class Leaving:
         if not self._edit.passes:
             self._drop(self._edit)
         for out in self._edit.leaving:
-            if out.headers:
-                pump.tell_once(f"{out.by}: there are no headers on pipes; the message passes without")
             if out.what == BACK:
                 self._give_back(out)
             elif pump.stalled is None and not self._one(out):
@@ -45,10 +43,6 @@ class Leaving:
     def _one(self, out: Outgoing) -> bool:
         """Let one thing go on; return False if the connection is to be broken off."""
         match out.action:
-            case HttpAnswer():
-                self._pump.tell_once(f"{out.by}: an HTTP answer has no place on pipes; the message passes")
-                if out.what == CHANGED:
-                    self._pass(out)
             case Stall():
                 self._drop(out, is_needed=out.what == CHANGED)
                 self._pump.stalled = out
