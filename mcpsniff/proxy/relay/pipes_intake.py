@@ -58,6 +58,11 @@ class Intake:
             return None
         return self._once()
 
+    @property
+    def has_more(self) -> bool:
+        """True if something was read ahead that nobody has taken yet."""
+        return bool(self._ahead)
+
     @contextmanager
     def holding(self) -> Iterator[None]:
         """Read on meanwhile, in another thread. For the thread that calls `take`."""

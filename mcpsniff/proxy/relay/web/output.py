@@ -66,11 +66,12 @@ class Output:
             body["us"] = us
         self._recorder.mark("rewrite", self.channel, body)
 
-    def drop_rest(self, stop: int, by: str) -> None:
-        """The connection is broken off: record that what arrived up to ``stop`` and has not left does not."""
+    def drop_rest(self, stop: int, by: str, why: str = CUT_OFF) -> None:
+        """Nothing leaves any more: record that of what arrived up to ``stop`` and has not left, if there is any."""
         with self.lock:
-            self.rewrite(self.passed, max(0, stop - self.passed), b"", by, CUT_OFF)
-            self.passed = max(self.passed, stop)
+            if stop > self.passed:
+                self.rewrite(self.passed, stop - self.passed, b"", by, why)
+                self.passed = stop
 
     def hold(self, start: int, length: int, us: int, by: str, why: str = "", *, on_purpose: bool = True) -> None:
         """Record that what arrived there leaves unchanged, but was held."""

@@ -67,9 +67,11 @@ class Responses:
                 if not self._carrier.is_renewed():
                     break
             self.finish()
-        except StalledError:
-            while not self._carrier.is_gone:
-                time.sleep(LOOK)
+        except StalledError as stalled:
+            with self._carrier.intakes[RESPONSES].holding():
+                while not self._carrier.is_gone:
+                    time.sleep(LOOK)
+                    self._drop_what_came(stalled)
             return EOF
         except EndedError as ended:
             self._output.drop_rest(self._raw.stop, ended.by)
@@ -82,6 +84,13 @@ class Responses:
         finally:
             self._close_stream()
         return intake.ended or EOF
+
+    def _drop_what_came(self, stalled: StalledError) -> None:
+        """Nothing leaves any more: record that of what the server has said since."""
+        intake = self._carrier.intakes[RESPONSES]
+        while intake.has_more and (arrived := intake.take(is_wakeable=False)) is not None:
+            self._raw.add(arrived[1])
+        self._output.drop_rest(self._raw.stop, stalled.by, stalled.why)
 
     def read(self, t: int, data: bytes) -> None:
         """``data`` was read at ``t`` (`Recorder.clock`). Raises GoneError and others."""
@@ -260,7 +269,7 @@ class Responses:
         elif main is None:
             tell_lost(self._hub, unsaid)
             leaving.drop(self._output, edit.by, edit.why, case.us)
-            raise StalledError
+            raise StalledError(edit.by, edit.why)
         elif not self._main(case, main):
             return
         tell_lost(self._hub, unsaid)
@@ -283,7 +292,7 @@ class Responses:
             return False
         if isinstance(action, Stall | Disconnect):
             leaving.drop(self._output, out.by, out.why, us)
-            raise StalledError if isinstance(action, Stall) else BrokenOffError(out.by)
+            raise StalledError(out.by, out.why) if isinstance(action, Stall) else BrokenOffError(out.by)
         if out.what == SAME:
             self._hold(case, out.by, out.why)
         else:

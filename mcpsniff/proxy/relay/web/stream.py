@@ -40,6 +40,10 @@ class BrokenOffError(Exception):
 class StalledError(Exception):
     """Nothing leaves any more, and it does not end."""
 
+    def __init__(self, by: str, why: str) -> None:
+        super().__init__(by)
+        self.by, self.why = by, why
+
 
 @dataclass(slots=True)
 class _Run:
@@ -253,7 +257,7 @@ class EventStream:
         elif isinstance(action, Stall):
             self._replace(stop, b"", out.by, out.why, us)
             self._is_over = True
-            raise StalledError
+            raise StalledError(out.by, out.why)
         elif isinstance(action, Disconnect):
             self._replace(stop, b"", out.by, out.why, us)
             self._is_over = True
