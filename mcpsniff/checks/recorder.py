@@ -172,16 +172,21 @@ def batch_cut(message: Message, _: Conversation) -> Verdict:
     blame=MCPSNIFF,
 )
 def edit_invalid(edit: Edit, _: Conversation) -> Verdict:
-    """An addon, a rule, a fault or somebody at a break point let something leave that is no valid JSON-RPC.
+    """An addon, a rule or somebody at a break point let something leave that is no valid JSON-RPC.
 
     It left as it was wanted: that is how one finds out what a peer does with it. What the receiver makes of it, and
-    what it says to that, is not held against it.
+    what it says to that, is not held against it. A fault (--fault) that was asked for is no finding: its row says
+    what left.
 
     Fix: Nothing, if it was meant so. Otherwise let the addon return a message with jsonrpc, and with method, or with
     id and result or error.
     """
+    if edit.is_fault:
+        return None
     for message in edit.left:
         if wrong := spoilt(message, edit.of):
             what = "a message" if message.kind == INVALID else f"valid JSON-RPC: {listed(list(wrong))}"
             return f"what left by {doer(edit.by, edit.why)} is not {what}"
+    if edit.is_no_utf8:
+        return f"what left by {doer(edit.by, edit.why)} is not UTF-8"
     return None

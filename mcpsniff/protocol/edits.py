@@ -13,6 +13,7 @@ from mcpsniff.protocol.events import Note
 from mcpsniff.protocol.exchange import ADDED, ANSWERED_BY, CHANGED, DROPPED, HELD, Exchange, Touch
 from mcpsniff.protocol.jsonrpc import ENVELOPE_FLAWS
 from mcpsniff.protocol.message import INVALID, Message
+from mcpsniff.wire.frames import INVALID_UTF8
 
 if TYPE_CHECKING:
     from mcpsniff.protocol.http import HttpExchange
@@ -91,6 +92,17 @@ class Edit(Note):
     def why(self) -> str:
         """Why, in words; captured text, empty if there are none."""
         return _text(self.fields.get("why"))
+
+    @property
+    def is_fault(self) -> bool:
+        """True if it is a fault that was asked for (``--fault``)."""
+        return self.why.startswith("fault ")
+
+    @property
+    def is_no_utf8(self) -> bool:
+        """True if bytes left that are no UTF-8, and what came was."""
+        came = () if self.of is None else self.of.frame.flaws
+        return INVALID_UTF8 not in came and any(INVALID_UTF8 in one.frame.flaws for one in self.left)
 
     @property
     def held_us(self) -> int:

@@ -114,6 +114,8 @@ def _done(edit: Edit) -> Iterator[str]:
         yield f"held for {duration(edit.held_us)}"
     if any(spoilt(message, of) for message in edit.left):
         yield "not valid JSON-RPC"
+    elif edit.is_no_utf8:
+        yield "not UTF-8"
 
 
 def _is_request(message: Message | None) -> bool:
