@@ -110,7 +110,7 @@ class Door:
     def refusal_of_page(self, head: Head) -> Answer | None:
         """Return our answer to a request that a page from elsewhere seems to make, or None.
 
-        For edit mode before a server on this machine. That judges a `Host` itself, but not what we say in its place: any
+        For edit mode before a server on this machine. It judges a `Host` itself, but not what we say in its place: any
         name of this machine will do.
         """
         if ANY in self._allowed:

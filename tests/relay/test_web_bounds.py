@@ -1,5 +1,6 @@
 """Edit mode over HTTP where somebody does not read, does not answer, or says too much: bounded and told."""
 
+import gzip
 import json
 import threading
 import zlib
@@ -10,7 +11,7 @@ import pytest
 
 from mcpsniff.hooks.actions import Later, notification
 from mcpsniff.hooks.editor import ADDED, Outgoing
-from mcpsniff.proxy.relay.web import pushes
+from mcpsniff.proxy.relay.web import held, pushes
 from mcpsniff.proxy.relay.web.stream import BrokenOffError
 from tests.proxy.relayed import EVENTS, Peer, Relay, Upstream, answer, chunk, get, post
 from tests.proxy.wrapped import PATIENCE, wait_for
@@ -120,8 +121,8 @@ def test_a_client_that_has_ended_its_side_and_reads_on_gets_what_was_delayed(tmp
             client.half_close()
             assert client.next_message()[1] == SAID
         assert relay.stop() == 0
-        (held,) = relay.capture().bodies("hold", 1)
-    assert held["us"] >= 650_000
+        (hold,) = relay.capture().bodies("hold", 1)
+    assert hold["us"] >= 650_000
 
 
 def test_a_page_from_elsewhere_gets_nothing_of_ours_before_a_server_on_this_machine(tmp_path: Path) -> None:
@@ -155,3 +156,43 @@ def test_a_page_from_elsewhere_gets_nothing_of_ours_before_a_server_on_this_mach
             assert client.next_message()[0].status == 403
         assert came == [PING]
         assert relay.stop() == 0
+
+
+def test_what_no_hook_can_read_passes_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "LIMIT", 1000)
+    large = b'{"jsonrpc":"2.0","id":1,"result":{"x":"%s"}}' % (b"x" * 2000)
+    answers = {
+        answer(large, JSON): "a message of more than 64 MiB",
+        answer(gzip.compress(large), JSON, "Content-Encoding: gzip"): "a message of more than 64 MiB",
+        answer(SAID, JSON, "Content-Encoding: \x1bodd"): "a body with a content coding that cannot be read here",
+        answer(gzip.compress(SAID)[:-9], JSON, "Content-Encoding: gzip"): "a body whose content coding is damaged",
+        EVENTS + b"Content-Encoding: odd\r\n" + CHUNKED + chunk(b"data: 1\n\n") + b"0\r\n\r\n": "an event stream with",
+    }
+    for said, told in answers.items():
+        lane = Answering(Hook(same), ASK)
+        lane.feed(said)
+        assert lane.tape.left == said
+        (sentence,) = lane.said
+        assert sentence.startswith(told)
+        assert "\x1b" not in sentence
+        assert [body["text"] for kind, _, body in lane.tape.marks if kind == "comment"] == [sentence]
+        assert lane.tape.told() == lane.tape.left
+    lane = Answering(Hook(same), ASK)
+    lane.feed(answer(b"\x89PNG" * 1000, "Content-Type: image/png"))
+    assert lane.said == []
+
+
+def test_a_request_that_no_hook_can_read_passes_and_is_told(tmp_path: Path) -> None:
+    def play(peer: Peer) -> None:
+        while True:
+            peer.next_message()
+            peer.send(answer(SAID, JSON))
+
+    with Upstream(play) as upstream, Relay(tmp_path, upstream.url, "--block", "tool:bad") as relay:
+        relay.ask(post(PING, JSON, "Content-Encoding: odd"))
+        with relay.connect() as client:
+            client.send(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\nContent-Length: {1 << 27}\r\n\r\n{{".encode())
+            relay.recorded(lambda capture: capture.bodies("comment", 0) and capture.bodies("comment", 2))
+        assert relay.stop() == 0
+    assert b"cannot be read here (odd) passed unedited" in relay.err
+    assert b"a message of more than 64 MiB passed unedited" in relay.err

@@ -140,7 +140,8 @@ def test_a_request_in_chunks_or_with_a_coding_is_changed_too(relay: Relay) -> No
 
 @pytest.mark.parametrize("method", ["ask/change", "echo"])
 def test_trailers_stay_and_a_length_that_does_not_count_is_not_false(relay: Relay, method: str) -> None:
-    head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n".encode()
+    lengths = "Content-Length: 9\r\nTransfer-Encoding: chunked\r\n"
+    head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\n{lengths}".encode()
     end = b"0\r\nX-Sum: 2\r\nContent-Digest: md5=x\r\n\r\n"
     relay.ask(head + b"Trailer: X-Sum, Content-Digest\r\n\r\n" + chunk(asking(method)) + end)
     came, is_changed = SERVER.peer.came, method != "echo"

@@ -5,11 +5,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from mcpsniff.capture.labels import shown
 from mcpsniff.decoder.bodies import FORM, is_like_a_message
 from mcpsniff.protocol.http import EVENT_STREAM, is_json_type, media_type
 from mcpsniff.proxy.gate import is_own_page
 from mcpsniff.wire.body import BodyDecoder
-from mcpsniff.wire.frames import BOM, INVALID_UTF8, Frame, Span
+from mcpsniff.wire.frames import BOM, CODING_UNKNOWN, DECODE_CAP, INVALID_UTF8, Frame, Span
 from mcpsniff.wire.http1_parts import CHUNKED, CLOSE, LENGTH, NONE, Data, Head
 from mcpsniff.wire.ndjson import BYTE_ORDER_MARK, JSON_WHITE_SPACE, is_utf8
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 64 << 20
 """Bytes of a message that are held; a larger one passes unedited."""
+TOO_LARGE: Final = f"a message of more than {LIMIT >> 20} MiB"
 ENDLESS: Final = 1 << 62
 """Bytes that no stream comes to."""
 
@@ -109,6 +111,8 @@ class Held:
         self.start = head.spans[0].start
         self.body = head.spans[-1].stop
         self.size = 0
+        self.unread = ""
+        """What it is, if it could not be read; known after `text` or `frame`."""
         self.spans: list[Span] = []
         self._pieces: list[bytes] = []
         self._t_first = head.t_last
@@ -136,7 +140,8 @@ class Held:
     def is_unlike(self) -> bool:
         """True if what has come begins no message. It may have no end, where its head does not say what it is."""
         if self._is_like is None and not media_type(self.head.get("content-type")):
-            text = decoder_of(self.head).feed(b"".join(self._pieces)).lstrip(JSON_WHITE_SPACE)
+            pieces = decoder_of(self.head).pieces(b"".join(self._pieces))
+            text = next(filter(None, (piece.lstrip(JSON_WHITE_SPACE) for piece in pieces)), b"")
             if text:
                 self._is_like = text.startswith((b"{", b"[")) or BYTE_ORDER_MARK.startswith(text[:3])
         return self._is_like is False
@@ -154,7 +159,13 @@ class Held:
             return data
         decoder = BodyDecoder(codings, limit=LIMIT)
         text = decoder.feed(data) + decoder.finish()
-        return None if decoder.flaws else text
+        if not decoder.flaws:
+            return text
+        if CODING_UNKNOWN in decoder.flaws:
+            self.unread = _coded_otherwise("a body", codings)
+        else:
+            self.unread = TOO_LARGE if DECODE_CAP in decoder.flaws else "a body whose content coding is damaged"
+        return None
 
     def frame(self) -> Frame | None:
         """The message in the body; None if there is none."""
@@ -179,7 +190,27 @@ class Held:
 
 def may_be_a_message(head: Head) -> bool:
     """True if what follows ``head`` is to be held until it is known whether it is a message."""
-    if head.framing == NONE or (head.length or 0) > LIMIT:
+    return _is_sought(head) and (head.length or 0) <= LIMIT
+
+
+def unread(head: Head, request: Head) -> str:
+    """What follows ``head``, if it is known already that no hook will see it though it may be meant to; else empty."""
+    if _is_sought(head):
+        return TOO_LARGE if (head.length or 0) > LIMIT else ""
+    if media_type(head.get("content-type")) != EVENT_STREAM or head.status is None or is_event_stream(head, request):
+        return ""
+    if BodyDecoder(_codings(head)).flaws:
+        return _coded_otherwise("an event stream", _codings(head))
+    return "an event stream for HTTP/1.0" if head.framing == LENGTH else ""
+
+
+def _coded_otherwise(what: str, codings: str) -> str:
+    return f"{what} with a content coding that cannot be read here ({shown(codings)})"
+
+
+def _is_sought(head: Head) -> bool:
+    """True if what follows ``head`` is of a kind that may be a message."""
+    if head.framing == NONE:
         return False
     kind = media_type(head.get("content-type"))
     if head.direction == "c2s":

@@ -44,6 +44,8 @@ def tell_lost(hub: "Hub", lost: "list[Outgoing]") -> None:
 
 
 def unedited(hub: "Hub", channel: int, what: str) -> None:
-    """Say, and note in the capture, that something passes without a hook having seen it."""
+    """Say, and note in the capture, that something passes without a hook having seen it; nothing if it is empty."""
+    if not what:
+        return
     hub.editor.tell_once(f"{what} passed unedited")
     hub.listener.recorder.mark("comment", channel, {"text": f"{what} passed unedited", "by": "mcpsniff"})

@@ -14,11 +14,11 @@ from mcpsniff.proxy.ends import REFUSED, REQUESTS, RESPONSES
 from mcpsniff.proxy.farewell import inject as inject_answer
 from mcpsniff.proxy.pump import BROKEN, EOF, RESET
 from mcpsniff.proxy.relay.web.heads import answer, keeps, says_close
-from mcpsniff.proxy.relay.web.held import LIMIT, Errand, Held, may_be_a_message
+from mcpsniff.proxy.relay.web.held import LIMIT, TOO_LARGE, Errand, Held, may_be_a_message, unread
 from mcpsniff.proxy.relay.web.inject import inject
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.raw import Raw
-from mcpsniff.proxy.relay.web.replies import accepted, reply, tell_lost
+from mcpsniff.proxy.relay.web.replies import accepted, reply, tell_lost, unedited
 from mcpsniff.proxy.relay.web.routing import made_true
 from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError
 from mcpsniff.proxy.relay.web.whole import Case, Change, Leaving
@@ -126,6 +126,7 @@ class Requests:
         if head.method == "GET" and session.latest is None and errand.accepts_events:
             session.latest = head
         if not may_be_a_message(head):
+            unedited(self._hub, self._output.channel, unread(head, head))
             leaving = Leaving(head, self._raw.take(head.spans[-1].stop), b"", head.spans[0].start)
             self._send(errand, leaving, None)
             return
@@ -148,6 +149,7 @@ class Requests:
         leaving = Leaving(held.head, raw, self._raw.take(stop), held.start)
         frame = held.frame() if part.complete else None
         if frame is None:
+            unedited(self._hub, self._output.channel, held.unread)
             self._send(errand, leaving, None)
         else:
             self._message(errand, held, leaving, frame)
@@ -331,7 +333,7 @@ class Requests:
         assert held is not None
         assert errand is not None
         self._held = None
-        self._hub.editor.tell_once(f"a message of more than {LIMIT >> 20} MiB passed unedited")
+        unedited(self._hub, self._output.channel, TOO_LARGE)
         raw = self._raw.take(held.body)
         self._send(errand, Leaving(held.head, raw, self._raw.take(stop), held.start), None)
         self._carrier.is_busy = False
