@@ -50,7 +50,7 @@ def read_left(  # noqa: PLR0917
     if starts_http(data):
         return _http(data, channel, t, method)
     text = _without_coding(_without_sizes(data), coding)
-    if framing == SSE or (framing == EITHER and not _is_json(text) and _FIELD.search(text[:4096])):
+    if framing == SSE or (not _is_json(text) and _is_events(text, framing)):
         events = EventSplitter(channel, direction)
         frames = [*events.feed(t, text, ()), *events.finish(t)]
         return Left([_placeless(frame) for frame in frames if frame.payload])
@@ -107,6 +107,13 @@ def _without_coding(data: bytes, coding: str | None) -> bytes:
     decoder = BodyDecoder(coding)
     text = decoder.feed(data) + decoder.finish()
     return data if decoder.flaws else text
+
+
+def _is_events(text: bytes, framing: str) -> bool:
+    """True if what left is of an event stream: a body may become one, since more than an answer is to be said."""
+    if framing == EITHER:
+        return bool(_FIELD.search(text[:4096]))
+    return bool(_FIELD.match(text.lstrip(b"\r\n")))
 
 
 def _is_json(data: bytes) -> bool:

@@ -243,6 +243,25 @@ def test_a_request_on_a_connection_of_its_own() -> None:
     assert faults(events) == []
 
 
+def test_a_body_that_became_an_event_stream() -> None:
+    web = Web()
+    web.came(0, post(request(1)))
+    said, of = response(result(1)), body(result(1))
+    start = web.came(1, said) + len(said) - len(of)
+    notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+    web.rewrite(1, start, len(of), chunk(event(notice) + event(result(1))) + b"0\r\n\r\n")
+    (edit,) = edits(events := web.close().decode())
+    assert [message.kind for message in edit.left] == ["notification", "response"]
+    assert exchange(events, 1).undelivered is None
+    assert faults(events) == []
+    text = b"event: nothing that anybody reads"
+    web = Web()
+    web.came(0, post(request(1)))
+    start = web.came(1, said) + len(said) - len(of)
+    web.rewrite(1, start, len(of), b"no event: " + text)
+    assert ("MCP907", "mcpsniff") in faults(web.close().decode())
+
+
 def test_a_cut_request_that_the_server_hangs_up_on() -> None:
     web = Web()
     said = post(request(1))
