@@ -13,11 +13,11 @@ from mcpsniff.proxy.ends import RESPONSES
 from mcpsniff.proxy.pump import BROKEN, EOF
 from mcpsniff.proxy.relay.web.events import made
 from mcpsniff.proxy.relay.web.heads import answer, says_close, set_header
-from mcpsniff.proxy.relay.web.held import LIMIT, Errand, Held, is_event_stream, may_be_a_message
+from mcpsniff.proxy.relay.web.held import LIMIT, TOO_LARGE, Errand, Held, is_event_stream, may_be_a_message, unread
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.raw import Raw
 from mcpsniff.proxy.relay.web.remade import REMADE, RemadeStream
-from mcpsniff.proxy.relay.web.replies import tell_lost
+from mcpsniff.proxy.relay.web.replies import tell_lost, unedited
 from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError, EventStream, StalledError
 from mcpsniff.proxy.relay.web.whole import Case, Change, Leaving
 from mcpsniff.wire.frames import Frame
@@ -69,7 +69,7 @@ class Responses:
             self.finish()
         except StalledError as stalled:
             with self._carrier.intakes[RESPONSES].holding():
-                while not self._carrier.is_gone:
+                while not self._carrier.has_left:
                     time.sleep(LOOK)
                     self._drop_what_came(stalled)
             return EOF
@@ -164,6 +164,7 @@ class Responses:
         elif may_be_a_message(head):
             self._held = Held(head)
         else:
+            unedited(self._hub, self._output.channel, unread(head, errand.head))
             tell_lost(self._hub, errand.backs)
             leaving = Leaving(head, self._raw.take(head.spans[-1].stop), b"", head.spans[0].start)
             leaving.edited(self._hub, errand, None)
@@ -232,6 +233,7 @@ class Responses:
         leaving = Leaving(held.head, raw, self._raw.take(stop), held.start)
         frame = held.frame() if is_complete else None
         if frame is None:
+            unedited(self._hub, self._output.channel, held.unread)
             tell_lost(self._hub, errand.backs)
             leaving.edited(self._hub, errand, None)
             leaving.leave(self._output)
@@ -249,7 +251,8 @@ class Responses:
             leaving.leave(self._output)
             return
         if edit is None:
-            edit = Edit(errand.backs[0].by, errand.backs[0].why, [Outgoing(SAME, "", "", frame.payload, None)])
+            passing = Outgoing(SAME, self._hub.editors, "", frame.payload, None)
+            edit = Edit(errand.backs[0].by, errand.backs[0].why, [passing])
         self._leave(Case(errand, held, leaving, stop, us), edit)
 
     def _leave(self, case: Case, edit: Edit) -> None:
@@ -282,7 +285,7 @@ class Responses:
         """Prepare what takes the place of the answer; False if nothing is to leave any more."""
         action, held, leaving, us = out.action, case.held, case.leaving, case.us
         if isinstance(action, HttpAnswer):
-            content = answer(action.status, action.headers, action.body, case.errand.head)
+            content = answer(action.status, action.headers, action.body, case.errand.head, case.errand.page)
             with self._output.lock:
                 self._output.rewrite(held.start, case.stop - held.start, content, out.by, out.why, us=us)
                 self._output.passed = case.stop
@@ -334,7 +337,7 @@ class Responses:
         self._held = None
         tell_lost(self._hub, errand.backs)
         if held.size > LIMIT:
-            self._hub.editor.tell_once(f"a message of more than {LIMIT >> 20} MiB passed unedited")
+            unedited(self._hub, self._output.channel, TOO_LARGE)
         raw = self._raw.take(held.body)
         leaving = Leaving(held.head, raw, self._raw.take(stop), held.start)
         leaving.edited(self._hub, errand, None)
@@ -351,6 +354,8 @@ class Responses:
 
     def _close_stream(self) -> None:
         stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
         if stream is not None and self._errand is not None and stream in self._errand.session.streams:
             self._errand.session.streams.remove(stream)
 
