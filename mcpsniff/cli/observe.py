@@ -18,6 +18,7 @@ from mcpsniff.cli.live import NICENESS, Given
 from mcpsniff.cli.output import note
 from mcpsniff.cli.screen import CLEAR
 from mcpsniff.errors import CaptureError, McpsniffError
+from mcpsniff.hooks import strays
 from mcpsniff.hooks.addon import Addon
 from mcpsniff.hooks.loading import read
 from mcpsniff.hooks.manager import Manager, Told
@@ -149,6 +150,7 @@ def main(words: Sequence[str]) -> int:
     for option, value in zip(words[:at:2], words[1:at:2], strict=True):
         given[OPTIONS[option]].append(value)
     try:
+        strays.tell(note)
         addons = read(*given, note)
         for addon in addons:
             addon.observe_apart()

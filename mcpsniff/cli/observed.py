@@ -9,6 +9,7 @@ from mcpsniff.capture.labels import shown
 from mcpsniff.capture.reader import Capture
 from mcpsniff.cli.output import note
 from mcpsniff.cli.screen import Screen
+from mcpsniff.hooks import strays
 from mcpsniff.hooks.addon import Addon
 from mcpsniff.hooks.events import EDITING, OBSERVING
 from mcpsniff.hooks.loading import read
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 def observing(files: Sequence[str], settings: Sequence[str], say: Callable[[str], object]) -> list[Addon]:
     """Load addons where nothing can be edited, and say so of those that would. Raises UsageError."""
+    strays.tell(say)
     addons = read(files, settings, say)
     for addon in addons:
         addon.configure(settings)

@@ -3,8 +3,9 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Final
 
 from mcpsniff.capture.labels import shown
@@ -21,6 +22,10 @@ REST: Final = 0.1
 
 LOOK: Final = 0.02
 """Seconds between two looks at the file while it is in use."""
+WAIT: Final = 0.05
+"""Seconds for which a message waits for a new version; after that it has the old one."""
+GRACE: Final = 2.0
+"""Seconds that ``running`` and ``done`` may take."""
 COMPLAINTS: Final = 20
 """Different failures of one version that are told of."""
 
@@ -106,13 +111,15 @@ class Addon:
         """Traffic begins. With several captures it does so for each; the addon hears of it once."""
         if not self._begun:
             self._begun = True
-            self.tell("running")
+            with self.version() as version:
+                self._tell_in_time(version, "running")
 
     def end(self) -> list[str]:
         """Traffic has ended; what is to be said."""
         if self._begun:
             self._begun = False
-            self.tell("done")
+            with self.version() as version:
+                self._tell_in_time(version, "done")
         if self._failures <= len(self._told):
             return []
         return [f"the addon {shown(self.name)} failed {self._failures} times in all"]
@@ -121,6 +128,20 @@ class Addon:
         """Call a hook whose result does not matter."""
         with self.version() as version:
             self._tell(version, name, *arguments)
+
+    def _tell_in_time(self, version: Version, name: str) -> None:
+        """Call ``running`` or ``done``, which is not waited for any longer than `GRACE`."""
+        if name not in version.hooks:
+            return
+        thread = Thread(target=self._tell, args=(version, name), name=f"{self.name} {name}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads
+            self._tell(version, name)
+            return
+        thread.join(GRACE)
+        if thread.is_alive():
+            self._say(f"the addon {shown(self.name)} is still in {name} after {GRACE:g} s, and is not waited for")
 
     def version(self) -> "_Use":
         """The version in force, which does not end before the block of this."""
@@ -196,15 +217,32 @@ class Addon:
                 raise UsageError(f"the addon refuses its options: {broken(error, self.path)}") from None
 
     def _look(self) -> None:
-        """The file has changed: take its new version, unless that is broken."""
+        """The file has changed: take its new version, unless that is broken.
+
+        It is read in a thread of its own, for which is waited a moment only: what it imports may take its time.
+        """
         if not self._reload.acquire(blocking=False):
             return
+        thread: Thread | None = None
         try:
             now = signature(self._version.script.files)
             if now is None or now == self._seen:
                 return
             if any(abs(time.time() - mtime / 1e9) < REST for mtime, *_ in now):
                 return
+            reading = Thread(target=self._renew, args=(now,), name=f"{self.name} is read again", daemon=True)
+            with suppress(RuntimeError):  # no more threads; perhaps next time
+                reading.start()
+                thread = reading
+        finally:
+            if thread is None:
+                self._reload.release()
+        if thread is not None:
+            thread.join(WAIT)
+
+    def _renew(self, now: Signature) -> None:
+        """Read the file anew; the lock of `_look` is held until then."""
+        try:
             old, self._seen = self._version, now
             try:
                 version = self._read(fresh=True)
@@ -223,7 +261,7 @@ class Addon:
         if new.script.files != old.script.files:
             self._seen = seen[:1] + (signature(new.script.files) or ())[1:]
         if self._begun:
-            self._tell(new, "running")
+            self._tell_in_time(new, "running")
         with self._lock:
             self._version, old.is_over = new, True
             is_last = not old.calls
@@ -236,7 +274,7 @@ class Addon:
 
     def _bury(self, version: Version) -> None:
         """The last call of an old version has ended."""
-        self._tell(version, "done")
+        self._tell_in_time(version, "done")
         forget(version.script)
 
     def _tell(self, version: Version, name: str, *arguments: Any) -> None:

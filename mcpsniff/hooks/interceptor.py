@@ -11,9 +11,12 @@ from mcpsniff.hooks.actions import Action, Headed, HttpHead, Returned, Told
 from mcpsniff.hooks.addon import Addon, Call
 from mcpsniff.hooks.context import ctx
 from mcpsniff.hooks.editor import Lane
+from mcpsniff.hooks.faults import described
 from mcpsniff.hooks.misfit import misfit, wrong_headers
+from mcpsniff.hooks.passing import several
 from mcpsniff.hooks.waiting import GoneError, settled
 from mcpsniff.protocol.message import Message
+from mcpsniff.protocol.patch import patched, text_of
 
 EDIT = "mcp_edit"
 HEAD = "mcp_edit_head"
@@ -41,7 +44,7 @@ class AddonInterceptor:
                 return self._ask(calls[0], message, lane)
             passing: list[Message | Action] = [message]
             for call in calls:
-                passing = [done for one in passing for done in self._further(call, one, lane)]
+                passing = [done for one in passing for done in self._further(call, one, message, lane)]
         return passing[0] if len(passing) == 1 else passing
 
     def edit_head(self, head: HttpHead) -> None:
@@ -72,7 +75,7 @@ class AddonInterceptor:
         """Traffic has ended."""
         return self._addon.end()
 
-    def _further(self, call: Call, one: Message | Action, lane: Lane) -> Sequence[Message | Action]:
+    def _further(self, call: Call, one: Message | Action, arrived: Message, lane: Lane) -> Sequence[Message | Action]:
         """What a hook makes of what an earlier one has let pass."""
         message = one.message if isinstance(one, Told | Headed) else one
         if not isinstance(message, Message):
@@ -82,7 +85,7 @@ class AddonInterceptor:
             return [one if returned is message or one is not message else returned]
         if returned is None:
             return []
-        return returned if isinstance(returned, Sequence) else [returned]
+        return several(returned, message, arrived)
 
     def _ask(self, call: Call, message: Message, lane: Lane) -> Returned:
         """What a hook says; the message itself as it was if it fails, or says nothing that can be done."""
@@ -92,7 +95,7 @@ class AddonInterceptor:
             if returned is message and not before.is_changed():
                 return message
             returned = settled(returned, lane, self.name)
-            wrong = misfit(returned)
+            wrong = misfit(returned) or _unwritable(returned, message, before)
         except GoneError:
             return before.restored()
         except BaseException as error:  # noqa: BLE001 - nothing that an addon does may end the traffic
@@ -141,6 +144,22 @@ class _Before:
         return self._message
 
 
+def _unwritable(returned: Returned, message: Message, before: _Before) -> str:
+    """What of that has no text in JSON, in words that follow "has returned"; empty if all has."""
+    for one in returned if isinstance(returned, Sequence) else (returned,):
+        inner = one if isinstance(one, Message) else getattr(one, "message", None)
+        if inner is None or (inner is message and not before.is_changed()):
+            continue
+        try:
+            with suppress(TypeError):
+                if b"null" not in orjson.dumps(inner.body):  # which it writes for NaN, too
+                    continue
+            _ = patched(inner.raw, inner.body) if inner.raw else text_of(inner.body)
+        except Exception as error:  # noqa: BLE001 - whatever stands there
+            return f"what cannot be written as JSON ({described(error)})"
+    return ""
+
+
 def _attributed(returned: Returned, message: Message, before: _Before) -> Returned:
     """``returned``, where a message that was changed in place says that it was."""
     if returned is message:
@@ -150,11 +169,10 @@ def _attributed(returned: Returned, message: Message, before: _Before) -> Return
         return Told(message)
     if not isinstance(returned, list | tuple):
         return returned
-    several = list(returned)
-    if any(one is message for one in several) and before.is_changed():
+    if any(one is message for one in returned) and before.is_changed():
         _follow(message)
-        return [Told(message) if one is message else one for one in several]
-    return several
+        return [Told(message) if one is message else one for one in returned]
+    return list(returned)
 
 
 def _follow(message: Message) -> None:

@@ -4,8 +4,10 @@ A module beside the file is found after the standard library and before installe
 may each have a ``helpers.py``: each gets its own.
 """
 
+import errno
 import importlib
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,7 +45,9 @@ def run_file(path: str, *, fresh: bool = False) -> Script:
 
     Raises whatever goes wrong.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_opened) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
         code = compile(file.read(), path, "exec", dont_inherit=True)
     stem = os.path.splitext(os.path.basename(path))[0]
     module = ModuleType(f"__mcpsniff_addon_{next(_numbers)}_{stem}__")
@@ -66,12 +70,19 @@ def forget(script: Script) -> None:
 
 
 def signature(files: Sequence[str]) -> Signature | None:
-    """What changes when one of the files does; None while one of them is not there."""
+    """What changes when one of the files does; None while one of them is not there, or is no regular file."""
     try:
         found = [os.stat(file) for file in files]
     except OSError:
         return None
+    if not all(stat.S_ISREG(one.st_mode) for one in found):
+        return None
     return tuple([(one.st_mtime_ns, one.st_size, one.st_ino) for one in found])
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a file without waiting for anybody who writes to it, as a FIFO does."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _targets(target: Any) -> Iterator[Any]:

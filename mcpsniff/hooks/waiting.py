@@ -1,9 +1,11 @@
 """Asynchronous hooks: all run in the loop of one thread, which begins with the first of them."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from threading import Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
+
+from mcpsniff.hooks.strays import of_loop
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,12 +51,29 @@ def settled(returned: Any, lane: "Lane | None" = None, by: str = "") -> Any:
 def _begin(awaitable: Awaitable[Any]) -> "Future[tuple[Any, BaseException | None]]":
     import asyncio
 
-    with _lock:
-        if not _loops:
-            loop = asyncio.new_event_loop()
-            Thread(target=loop.run_forever, name="asynchronous hooks", daemon=True).start()
-            _loops.append(loop)
+    try:
+        with _lock:
+            if not _loops:
+                _loops.append(_loop())
+    except BaseException:
+        if isinstance(awaitable, Coroutine):
+            awaitable.close()  # else Python tells of it, too
+        raise
     return asyncio.run_coroutine_threadsafe(_guarded(awaitable), _loops[0])
+
+
+def _loop() -> "asyncio.AbstractEventLoop":
+    """A loop that runs in a thread of its own. Raises OSError or RuntimeError: no descriptors, no threads."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(of_loop)
+    try:
+        Thread(target=loop.run_forever, name="asynchronous hooks", daemon=True).start()
+    except BaseException:
+        loop.close()
+        raise
+    return loop
 
 
 async def _guarded(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:

@@ -124,8 +124,10 @@ def prepare(options: "Mapping[str, Any]", transport: str, say: "Callable[[str], 
         interceptors += rules_from(options, transport, say)
     observers: list[str] = []
     if options.get("addon") or options.get("set"):
+        from mcpsniff.hooks import strays
         from mcpsniff.hooks.loading import load
 
+        strays.tell(say)
         addons = load(options["addon"], options["set"], say)
         interceptors += addons.editing
         observers = addons.observers

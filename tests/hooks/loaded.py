@@ -15,8 +15,9 @@ OLD = 1_700_000_000
 
 @pytest.fixture
 def looks_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of addons are looked at with each message, not only every 20 ms."""
+    """Files of addons are looked at with each message, not only every 20 ms, and waited for."""
     monkeypatch.setattr("mcpsniff.hooks.addon.LOOK", 0.0)
+    monkeypatch.setattr("mcpsniff.hooks.addon.WAIT", 30.0)
 
 
 def written(path: Path, text: str, at: float = OLD) -> Path:
