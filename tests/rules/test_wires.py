@@ -95,8 +95,8 @@ def test_the_capture_and_the_end_tell_of_all_of_it(between: Wire) -> None:
     edits = {(body["by"], body.get("why")) for _, kind, _, body in capture.records if kind in ("rewrite", "hold")}
     assert {
         ("--block tool:shell", "blocked: tool shell"),
-        ("--block tool:shell", "tool echo is say for the client; hidden: tool shell"),
-        ("--set-argument say.city", "tool say is echo for the server; set params.arguments.city"),
+        ("map-tool + --block tool:shell", "tool echo is say for the client; hidden: tool shell"),
+        ("map-tool + --set-argument say.city", "tool say is echo for the server; set params.arguments.city"),
         ("--respond method:ping", "answered"),
         ("late", "delayed"),
         ("unsaid", "dropped"),

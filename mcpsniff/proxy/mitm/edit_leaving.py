@@ -159,17 +159,13 @@ class Leaving:
     def _held(self, body: int, message: Message, us: int, by: str = "", why: str = "") -> None:
         """A message leaves as it came, but later."""
         if us > HELD_US:
-            what = {"start": 0, "length": len(message.raw_content or b""), "us": us, "by": by or self._names()}
+            what = {"start": 0, "length": len(message.raw_content or b""), "us": us, "by": by or self._editor.holder}
             self._tap.put(self._flow, body, "hold", {**what, **_why(why)})
 
     def _put(self, body: int, message: Message, data: bytes, out: Outgoing | Edit, us: int) -> None:
         """``data`` is about to leave in the place of the body that ``message`` still has."""
         what = {"start": 0, "length": len(message.raw_content or b""), "data": as_data(data), **_told(out, us)}
         self._tap.put(self._flow, body, "rewrite", what)
-
-    def _names(self) -> str:
-        interceptors = self._editor.interceptors
-        return interceptors[0].name if len(interceptors) == 1 else "addons"
 
 
 def _told(out: Outgoing | Edit, us: int) -> dict[str, Any]:

@@ -62,9 +62,8 @@ class Hub:
 
     @property
     def editors(self) -> str:
-        """Who edits, where nobody in particular has."""
-        interceptors = self.editor.interceptors
-        return interceptors[0].name if len(interceptors) == 1 else "addons"
+        """Who takes the time of messages, where nobody in particular has held one."""
+        return self.editor.holder
 
     def session(self, head: "Head", connection: int) -> Session:
         """The session that a request belongs to."""
