@@ -9,6 +9,7 @@ from collections import Counter
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,10 @@ from mcpsniff.proxy.faults.recorded import faults_of
 from tests.proxy.relayed import Relay
 
 CLIENTS, EACH = 4, 250
+DROPPED, NEVER = (17, 18), 1.5
+"""Answers that never come, and when a client knows it, in seconds."""
 FAULTS = (
-    "latency=0ms..3ms,p=0.1", "drop,if=kind:response,p=0.03", "wrong-id,p=0.05", "error,p=0.05", "half-line=10,p=0.05",
+    "latency=0ms..3ms,p=0.1", "drop,if=kind:response (id:17 or id:18)", "wrong-id,p=0.05", "error,p=0.05", "half-line=10,p=0.05",
     "noise,p=0.05", "invalid-utf8,p=0.05", "status=503,p=0.05", "status=401,p=0.03", "slow=50k,p=0.03", "cut,p=0.03",
     "disconnect,p=0.02",
 )  # fmt: skip
@@ -65,12 +68,12 @@ class Client:
             self._ask(request, {"Mcp-Session-Id": f"s{self._number}"})
         self._connection.close()
 
-    def _ask(self, request: object, headers: dict[str, str]) -> None:
+    def _ask(self, request: dict[str, Any], headers: dict[str, str]) -> None:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
         try:
             self._connection.request("POST", "/mcp", json.dumps(request), headers)
-            if self._connection.sock is not None:
-                self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._connection.sock.settimeout(NEVER if request["id"] in DROPPED else 60)
+            self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             response = self._connection.getresponse()
             self.got.append(f"{response.status} {response.read()!r}")
         except (OSError, HTTPException) as error:
