@@ -1,4 +1,4 @@
-"""Exceptions that nobody is there for, in threads and tasks of addons: one line each, never a traceback."""
+"""Exceptions that nobody is there for, in threads and tasks of addons: one line each, once, never a traceback."""
 
 import sys
 import sysconfig
@@ -12,6 +12,9 @@ from mcpsniff.hooks.faults import described, shortened
 if TYPE_CHECKING:
     import asyncio
 
+TOLD_LIMIT: Final = 50
+"""Different failures that are told of."""
+_told: Final[set[str]] = set()
 _OTHERS: Final = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen")
 
 
@@ -20,12 +23,12 @@ def tell(say: Callable[[str], object]) -> None:
 
     def of_thread(args: threading.ExceptHookArgs) -> None:
         if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
-            say(sentence("a thread of an addon", args.exc_value))
+            _once(say, sentence("a thread of an addon", args.exc_value))
 
     def of_rest(args: "sys.UnraisableHookArgs") -> None:
         # A loop that could not be made has been told of by whoever wanted it.
         if args.exc_value is not None and getattr(args.object, "__qualname__", "") != "BaseEventLoop.__del__":
-            say(sentence("what an addon has thrown away", args.exc_value))
+            _once(say, sentence("what an addon has thrown away", args.exc_value))
 
     threading.excepthook = of_thread
     sys.unraisablehook = of_rest
@@ -37,15 +40,21 @@ def of_loop(loop: "asyncio.AbstractEventLoop", context: dict[str, Any]) -> None:
 
     error = context.get("exception")
     if isinstance(error, BaseException):
-        ctx.say(sentence("a task of an addon", error))
+        _once(ctx.say, sentence("a task of an addon", error))
     else:
-        ctx.say(shortened(f"a task of an addon: {context.get('message')}"))
+        _once(ctx.say, shortened(f"a task of an addon: {context.get('message')}"))
 
 
 def sentence(what: str, error: BaseException) -> str:
     """That ``what`` has failed, with file and line."""
     where = _place(error)
     return f"{what} failed: {f'{where}: ' if where else ''}{described(error)}"
+
+
+def _once(say: Callable[[str], object], text: str) -> None:
+    if text not in _told and len(_told) < TOLD_LIMIT:
+        _told.add(text)
+        say(text)
 
 
 def _place(error: BaseException) -> str:

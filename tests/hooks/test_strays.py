@@ -33,6 +33,7 @@ def until(true: Callable[[], Any]) -> None:
 @pytest.fixture
 def told() -> Iterator[list[str]]:
     said: list[str] = []
+    strays._told.clear()
     before = threading.excepthook, sys.unraisablehook, ctx.say
     strays.tell(said.append)
     ctx.say = said.append
@@ -168,7 +169,8 @@ def test_threads_and_tasks_that_fail_are_told_of_in_one_line(tmp_path: Path, tol
     path = written(tmp_path / "addon.py", text)
     stage = Loaded(path)
     ctx.say = told.append
-    stage.client(request(1, "ping"))
+    for number in range(3):
+        stage.client(request(number, "ping"))
     until(lambda: len(told) == 2)
     assert sorted(told) == [
         f"a task of an addon failed: {path}, line 6: ZeroDivisionError: division by zero",
