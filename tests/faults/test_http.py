@@ -20,7 +20,8 @@ CLIENTS, EACH = 4, 250
 DROPPED, NEVER = (17, 18), 1.5
 """Answers that never come, and when a client knows it, in seconds."""
 FAULTS = (
-    "latency=0ms..3ms,p=0.1", "drop,if=kind:response (id:17 or id:18)", "wrong-id,p=0.05", "error,p=0.05", "half-line=10,p=0.05",
+    "latency=0ms..3ms,p=0.1", "drop,if=kind:response (id:17 or id:18)", "wrong-id,p=0.05", "error,p=0.05",
+    "half-line=10,p=0.05",
     "noise,p=0.05", "invalid-utf8,p=0.05", "status=503,p=0.05", "status=401,p=0.03", "slow=50k,p=0.03", "cut,p=0.03",
     "disconnect,p=0.02",
 )  # fmt: skip
