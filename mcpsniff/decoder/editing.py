@@ -29,7 +29,7 @@ from mcpsniff.protocol.talk import Talk
 from mcpsniff.wire.frames import Frame, Span
 
 CUTS_LIMIT: Final = 1_000
-"""Connections of which it is remembered that something was cut off on them."""
+"""Connections of which it is remembered that something was cut off on them, and requests by what carried them."""
 US: Final = "mcpsniff"
 """Who does what has nothing to do with messages: `Host`, an endpoint, answers in the place of no server at all."""
 
@@ -46,6 +46,8 @@ class Editing:
         self._torn: dict[int, Touch] = {}
         """Channels on which a piece of a line has left, so that the next line is not understood."""
         self._cuts: OrderedDict[int, None] = OrderedDict()
+        self._carried: OrderedDict[int, Exchange] = OrderedDict()
+        """What the latest HTTP exchanges ask, the first of each."""
         self._asking: Edit | None = None
         """A request of HTTP that somebody made, while it is told of."""
 
@@ -54,6 +56,8 @@ class Editing:
     def came(self, frame: Frame, messages: Sequence[Message], talk: AnyTalk, http: HttpExchange | None = None) -> None:
         """A frame has come, and its messages were placed."""
         self._window.frame(frame, messages, talk, http)
+        if http is not None and frame.direction == "c2s" and messages:
+            self._carry(http, messages)
         if not self._window.is_wide:
             return
         if frame.direction == "c2s":
@@ -183,7 +187,8 @@ class Editing:
             return []
         if edit.change in (HEAD, BYTES) or talk is None:
             if edit.change == HEAD:
-                edit.members = changed_headers([entry.head for entry in entries], left.head, data)
+                edit.members = changed_headers([entry.head for entry in entries], left.head, data, edit.spans[0])
+                edit.link = None if edit.http is None else self._carried.get(edit.http.number)
             edit.is_quiet = edit.change == BYTES or (edit.change == HEAD and is_routine(edit.members, data))
             return []
         if channel.kind in ("stdin", "stdout") and data and whole is data and not data.endswith(b"\n"):
@@ -321,6 +326,13 @@ class Editing:
         self._cuts[connection] = None
         if len(self._cuts) > CUTS_LIMIT:
             self._cuts.popitem(last=False)
+
+    def _carry(self, http: HttpExchange, messages: Sequence[Message]) -> None:
+        link = next((message.link for message in messages if message.kind == REQUEST and message.link), None)
+        if link is not None:
+            self._carried[http.number] = link
+            if len(self._carried) > CUTS_LIMIT:
+                self._carried.popitem(last=False)
 
     def _touch(self, edit: Edit, link: Exchange, part: str, change: str) -> None:
         link.touch(Touch(self._emitter.n + 1, part, change, edit.by, edit.why, edit.is_quiet))

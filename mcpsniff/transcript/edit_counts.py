@@ -16,7 +16,7 @@ _SAID: Final = {
     DROPPED: "dropped",
     ADDED: "added",
     ANSWERED_BY: "answered",
-    HEAD: "heads changed",
+    HEAD: "changed",
     HELD: "held",
 }
 
@@ -67,7 +67,11 @@ class EditCounts:
         """What it all comes to; captured text is among it."""
         if not self.total:
             return
-        parts = [f"{self.changes[change]:,} {said}" for change, said in _SAID.items() if self.changes[change]]
+        parts = [_counted(change, self.changes[change]) for change in _SAID if self.changes[change]]
         held = f", {duration(self.held_us)} in all" if self.held_us else ""
         names = ", ".join(f"{name} {times:,}" for name, times in self.names())
         yield f"on the way: {count(self.total, 'edit')} ({', '.join(parts)}{held}) by {names}"
+
+
+def _counted(change: str, number: int) -> str:
+    return f"{count(number, 'head')} changed" if change == HEAD else f"{number:,} {_SAID[change]}"

@@ -125,7 +125,7 @@ class HttpRows:
         row.server = self.server(edit.conversation, http.authority)
         known = self._of(http.number)
         if edit.change == HEAD:
-            row.words = ("changed", *self._for(known), "told once")
+            row.words = ("changed", *self._for(known), "others like it are counted")
         if edit.direction == "s2c" and edit.message is not None and edit.of is None and edit.message.method is not None:
             row.words += self._stream_words(edit.message, http)
         known.shown = known.shown or (edit.direction == "s2c" and bool(edit.left))

@@ -12,6 +12,7 @@ from mcpsniff.transcript.terminal import plain
 from tests.decoder.test_edited_http import Web, post, request, response, result
 from tests.edited import Session
 from tests.filter.sample_edited import SAMPLE
+from tests.filter.selecting import select
 from tests.html.pages import html
 from tests.transcript.rendering import capture, json_lines, markdown, of_type, strict, text
 
@@ -177,7 +178,30 @@ def test_headers_that_are_changed_every_time_are_told_once() -> None:
         web.came(1, response(result(number)))
     shown = text(web.close().records, transport="http")
     assert shown.count("X-Trace") == 1
-    assert "told once" in shown
+    assert "others like it are counted" in " ".join(shown.split())
+
+
+def test_a_head_that_changed_goes_with_its_call_and_says_what_was_removed() -> None:
+    web = Web()
+    for number in (1, 2):
+        asked = post(request(number, name=f"t{number}"))
+        start = web.came(0, asked)
+        end = asked.index(b"Mcp-Session-Id")
+        place = asked.index(b"Accept:")
+        web.rewrite(0, start + place, end - place, b"X-Trace: 1\r\n", why="--set-header")
+        came = web.came(1, response(result(number)))
+        web.rewrite(1, came, len(b"HTTP/1.1 200 OK"), b"HTTP/1.1 202 Accepted", why="by hand")
+    asking, answering = [row for row in edited(web.close().records) if row.title.startswith("head of")]
+    assert asking.remark == "by addon · X-Trace, Accept, Content-Type · --set-header"
+    assert answering.remark == "by addon · status 200 → 202 · by hand"
+    lines = json_lines(web.records)
+    called = {line["request"] for line in of_type(lines, "exchange")}
+    heads = [line for line in of_type(lines, "rewrite") if line["edit"] == "head"]
+    assert len(heads) == 4
+    assert {line["exchange"] for line in heads} < called
+    chosen = [event for event in select(web.records, "tool:t2") if isinstance(event, Edit)]
+    assert [edit.members[0] for edit in chosen] == ["X-Trace", "status 200 → 202"]
+    assert "4 heads changed" in text(web.records, transport="http")
 
 
 def test_over_http_an_answer_in_the_servers_place_has_one_row() -> None:
