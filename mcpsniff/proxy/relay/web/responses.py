@@ -90,7 +90,7 @@ class Responses:
         intake = self._carrier.intakes[RESPONSES]
         while intake.has_more and (arrived := intake.take(is_wakeable=False)) is not None:
             self._raw.add(arrived[1])
-        self._output.drop_rest(self._raw.stop, stalled.by, stalled.why)
+        self._output.drop_rest(self._raw.stop, *stalled.args)
 
     def read(self, t: int, data: bytes) -> None:
         """``data`` was read at ``t`` (`Recorder.clock`). Raises GoneError and others."""

@@ -38,11 +38,7 @@ class BrokenOffError(Exception):
 
 
 class StalledError(Exception):
-    """Nothing leaves any more, and it does not end."""
-
-    def __init__(self, by: str, why: str) -> None:
-        super().__init__(by)
-        self.by, self.why = by, why
+    """Nothing leaves any more, and it does not end; ``args`` are who wants it so, and why."""
 
 
 @dataclass(slots=True)
