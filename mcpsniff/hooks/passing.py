@@ -98,6 +98,8 @@ class Passage:
                 items.append(item)
                 continue
             misplaced = _misplaced(one, where)
+            if isinstance(one, HttpAnswer) and not misplaced and any(other is message for other in returned):
+                misplaced = "an HTTP answer cannot be given beside the message, which passes"
             if misplaced:
                 self._tell_once(f"{by}: {misplaced}")
             if misplaced and not isinstance(one, Headed):

@@ -110,6 +110,13 @@ def test_an_element_of_a_batch_over_http_is_not_answered_by_a_status() -> None:
     assert "is for the whole of a batch" in bench.said[0]
 
 
+def test_an_http_answer_is_not_given_beside_the_message() -> None:
+    bench = Bench(lambda message: [HttpAnswer(503), message])
+    bench.lanes["c2s"].transport = "http"
+    assert bench.edit(CALL) is None
+    assert "cannot be given beside the message" in bench.said[0]
+
+
 def test_a_body_of_none_is_null() -> None:
     def empties(message: Message) -> Returned:
         message.body = None
