@@ -4,6 +4,7 @@ import gzip
 import json
 import threading
 import zlib
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from mcpsniff.hooks.actions import Later, notification
 from mcpsniff.hooks.editor import ADDED, Outgoing
-from mcpsniff.proxy.relay.web import held, pushes
+from mcpsniff.proxy.address import parse_upstreams
+from mcpsniff.proxy.dial import Dialler
+from mcpsniff.proxy.relay.web import held, inject, pushes
 from mcpsniff.proxy.relay.web.stream import BrokenOffError
 from tests.proxy.relayed import EVENTS, Peer, Relay, Upstream, answer, chunk, get, post
 from tests.proxy.wrapped import PATIENCE, wait_for
@@ -191,8 +194,38 @@ def test_a_request_that_no_hook_can_read_passes_and_is_told(tmp_path: Path) -> N
     with Upstream(play) as upstream, Relay(tmp_path, upstream.url, "--block", "tool:bad") as relay:
         relay.ask(post(PING, JSON, "Content-Encoding: odd"))
         with relay.connect() as client:
-            client.send(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\nContent-Length: {1 << 27}\r\n\r\n{{".encode())
+            client.send(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {1 << 27}\r\n\r\n{{".encode())
             relay.recorded(lambda capture: capture.bodies("comment", 0) and capture.bodies("comment", 2))
         assert relay.stop() == 0
     assert b"cannot be read here (odd) passed unedited" in relay.err
     assert b"a message of more than 64 MiB passed unedited" in relay.err
+
+
+@pytest.mark.parametrize("end", ["time", "client", "session"])
+def test_a_message_of_a_hook_that_is_never_answered_is_given_up(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    monkeypatch.setattr(inject, "LOOK", 0.02)
+    monkeypatch.setattr(inject, "LONGEST" if end == "time" else "PATIENCE", 0.1)
+    asked = threading.Event()
+
+    def play(peer: Peer) -> None:
+        peer.next_message()
+        asked.set()
+        peer.read_all()
+
+    lane = Answering(Hook(same), ASK, post(b"", "Mcp-Session-Id: a").replace(b"POST", b"DELETE"))
+    session = lane.carrier.errands[-1].session
+    session.latest = lane.carrier.errands[0].head
+    with Upstream(play) as upstream:
+        listener = lane.carrier.listener
+        listener.dialler = Dialler(parse_upstreams([upstream.url])[0])
+        listener.numbers, listener.host = count(1), None
+        inject.inject(lane.hub, session, pushed(1), waits=False)
+        assert asked.wait(PATIENCE)
+        assert end == "time" or not any(kind == "close" for kind, _, _ in lane.tape.marks)
+        if end == "client":
+            lane.hub.forget(0)
+        elif end == "session":
+            lane.feed(answer(SAID, JSON) + answer(status="204 No Content"))
+        assert wait_for(lambda: sum(kind == "close" for kind, _, _ in lane.tape.marks) == 2)
+    assert lane.tape.marks[-1][2] == {"how": "aborted", "error": inject.GIVEN_UP}
+    assert lane.said == (["somebody: the server has not answered a message of its own"] if end == "time" else [])

@@ -38,6 +38,10 @@ class Session:
         """The head of the client's latest request with a message, or of its stream."""
         self.streams: list[EventStream] = []
         """Open streams for what the server says on its own."""
+        self.connections: set[int] = set()
+        """Connections that it has used, as long as they are open."""
+        self.is_over = False
+        """The client has ended it."""
 
     def push(self, out: "Outgoing") -> bool:
         """Let a message to the client leave on a stream of the session; False if there is none."""
@@ -59,6 +63,8 @@ class Hub:
         self._lock = Lock()
         self._sessions: OrderedDict[Key, Session] = OrderedDict()
         self._numbers = 0
+        self._used: dict[int, set[Session]] = {}
+        """By connection, as long as that is open."""
 
     @property
     def editors(self) -> str:
@@ -67,6 +73,13 @@ class Hub:
 
     def session(self, head: "Head", connection: int) -> Session:
         """The session that a request belongs to."""
+        session = self._session(head, connection)
+        with self._lock:
+            session.connections.add(connection)
+            self._used.setdefault(connection, set()).add(session)
+        return session
+
+    def _session(self, head: "Head", connection: int) -> Session:
         named = head.get(SESSION_HEADER)
         with self._lock:
             if head.method == "POST" and head.target is not None:
@@ -99,6 +112,8 @@ class Hub:
         """A connection has ended, and with it what is known by it."""
         with self._lock:
             self._sessions.pop(("connection", connection), None)
+            for session in self._used.pop(connection, ()):
+                session.connections.discard(connection)
 
     def _keep(self, key: Key, session: Session) -> Session:
         self._sessions[key] = session

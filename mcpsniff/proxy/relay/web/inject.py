@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 10.0
 """Seconds that the server may take to begin its response before what comes after it goes on."""
+LONGEST: Final = 120.0
+"""Seconds for which its answer, or what else it says there, is waited for."""
+LOOK: Final = 0.5
+"""Seconds between two looks whether anybody still wants that."""
+GIVEN_UP: Final = "mcpsniff waits no longer for an answer"
 SHORTLY: Final = 0.01
 """Seconds that a server gets to take up a message that it has accepted: some say so first."""
 _NOT_OURS: Final = frozenset({
@@ -64,6 +69,8 @@ class _Injection:
         self._channel = 2 * next(hub.listener.numbers)
         self._lane = Lane(nullcontext, lambda: False, session.push)
         self._reader = JsonReader()
+        self._began = self._seen = time.monotonic()
+        """When it began, and when the client was last known to be there."""
 
     def run(self) -> None:
         """Send it, and take the response. Nothing is raised."""
@@ -88,8 +95,11 @@ class _Injection:
         try:
             output = Output(recorder, channel, connection)
             output.rewrite(0, 0, request, self._out.by, self._out.why)
+            connection.settimeout(LONGEST)
             connection.sendall(request)
-            self._responses(connection)
+            connection.settimeout(LOOK)
+            if not self._responses(connection):
+                how = {"how": "aborted", "error": GIVEN_UP}
         except OSError:
             how = {"how": "reset"}
             raise
@@ -98,15 +108,33 @@ class _Injection:
             recorder.mark("close", channel + 1, how)
             connection.close()
 
-    def _responses(self, connection: socket.socket) -> None:
-        """Read the response to its end."""
+    def _receive(self, connection: socket.socket) -> bytes | None:
+        """What the server says next; None if nobody waits for it any longer."""
+        while True:
+            now = time.monotonic()
+            if self._session.connections:
+                self._seen = now
+            if self._session.is_over or now - self._seen > PATIENCE:
+                return None
+            if now - self._began > LONGEST:
+                self._hub.editor.tell_once(f"{self._out.by}: the server has not answered a message of its own")
+                return None
+            try:
+                return connection.recv(1 << 16)
+            except TimeoutError:
+                continue
+
+    def _responses(self, connection: socket.socket) -> bool:
+        """Read the response to its end; False if that is not waited for."""
         splitter = Http1Splitter(self._channel + 1, "s2c")
         splitter.expect("POST")
         kept = Output(self._recorder, self._channel + 1, connection)
         body: _Body | None = None
         offset = 0
         while True:
-            data = connection.recv(1 << 16)
+            data = self._receive(connection)
+            if data is None:
+                return False
             now = (self._recorder.clock() - self._recorder.zero_ns) // 1000
             if data:
                 self._recorder.settle(self._recorder.note(self._channel + 1, data), bulk=False)
@@ -122,9 +150,9 @@ class _Injection:
                 elif isinstance(part, End) and body is not None:
                     for frame in body.end():
                         self._take(frame)
-                    return
+                    return True
             if not data:
-                return
+                return True
 
     def _begun(self, head: Head) -> None:
         self.begun.set()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LOOK: Final = 0.1
 """Seconds between two looks at whether the client is still there, while nothing goes on."""
+_DONE: Final = range(200, 300)
 TOLD: Final = "the client has been told before"
 
 
@@ -158,6 +159,8 @@ class Responses:
         named = head.get(SESSION_HEADER)
         if named is not None and errand.head.get(SESSION_HEADER) != named:
             self._hub.named(errand.session, named, carrier.number)
+        if errand.head.method == "DELETE" and errand.head.get(SESSION_HEADER) and head.status in _DONE:
+            errand.session.is_over = True
         carrier.tell()
         if is_event_stream(head, errand.head):
             self._open(errand, head)
