@@ -6,6 +6,7 @@ from typing import Any, Final
 import orjson
 
 from mcpsniff.capture.labels import shown
+from mcpsniff.capture.records import AND
 from mcpsniff.protocol.edits import ANSWERED_BY, Touch
 from mcpsniff.protocol.events import Close
 from mcpsniff.protocol.exchanges import Exchange
@@ -82,7 +83,7 @@ def done(touch: Touch) -> str:
 
 def doer(by: str, why: str, width: int = WIDTH) -> str:
     """Who did something on the way, and why, as it stands after ``by``; a fault's reason names it already."""
-    if why.startswith("fault "):
+    if why.startswith("fault ") and AND not in by:
         return plain(why, width)
     who = plain(by, 40) or "mcpsniff"
     return f"{who} ({plain(why, width)})" if why and why != by else who

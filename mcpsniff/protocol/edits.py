@@ -95,8 +95,8 @@ class Edit(Note):
 
     @property
     def is_fault(self) -> bool:
-        """True if it is a fault that was asked for (``--fault``)."""
-        return self.why.startswith("fault ")
+        """True if a fault is among it that was asked for (``--fault``)."""
+        return any(one.startswith("fault ") for one in self.why.split("; "))
 
     @property
     def is_no_utf8(self) -> bool:

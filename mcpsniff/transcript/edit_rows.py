@@ -125,6 +125,6 @@ def _is_request(message: Message | None) -> bool:
 def _remark(edit: Edit) -> str:
     """Who did it, what changed, and why; captured text."""
     members = ", ".join(edit.members)
-    if edit.why.startswith("fault "):
+    if edit.why.startswith("fault ") and len(edit.names) == 1:
         return " · ".join(filter(None, (f"by {edit.why}", members)))
     return " · ".join(filter(None, (f"by {edit.by or 'mcpsniff'}", members, edit.why)))

@@ -235,3 +235,11 @@ def test_several_who_did_something_are_counted_each_by_name() -> None:
         holds = [event for record in records for event in decoder.feed(record) if isinstance(event, Edit)]
         assert [bool(chosen.verdict(chosen.mask(edit))) for edit in holds] == [is_shown]
         decoder = Decoder()
+
+
+def test_a_fault_hides_nobody_who_did_something_besides() -> None:
+    why = "fault latency=1s (client's request tools/call id 1); no Bern"
+    records = Session().ask(1).hold(10_000, by="faults + rule 1", why=why).answer(1).end().records
+    (row,) = edited(records)
+    assert row.remark == f"by faults + rule 1 · {why}"
+    assert f"request held by faults + rule 1 ({why[:20]}" in re.sub(r"\s+", " ", text(records))
