@@ -54,6 +54,7 @@ def mcp_edit(message):
         time.sleep(60)
     if what == "rename":
         message.body["params"]["name"] = "r\\u00e9"
+        message.body["params"]["arguments"]["region"] = "eu"
     return message
 """
 
@@ -92,7 +93,7 @@ class Session:
 
     def text(self, name: str) -> bytes:
         self.number += 1
-        params = {"name": name}
+        params = {"name": name, "arguments": {"region": "us"}}
         return json.dumps({"jsonrpc": "2.0", "id": self.number, "method": "tools/call", "params": params}).encode()
 
 
@@ -136,9 +137,9 @@ def test_headers_are_set_and_removed_and_repeat_what_the_message_says(session: S
     session.call("headed", "Mcp-Method: tools/call", "Mcp-Name: headed", "X-Gone: 1")
     head, _ = session.server.asked[-1]
     assert (head.get("mcp-name"), head.get("x-gone")) == ("other", None)
-    session.call("rename", "Mcp-Method: tools/call", "Mcp-Name: rename")
+    session.call("rename", "Mcp-Name: rename", "Mcp-Param-Region: us")
     head, body = session.server.asked[-1]
-    assert head.get("mcp-name") == "=?base64?csOp?="
+    assert (head.get("mcp-name"), head.get("mcp-param-region")) == ("=?base64?csOp?=", "eu")
     assert json.loads(body)["params"]["name"] == "r\u00e9"
 
 

@@ -23,15 +23,15 @@ from mcpsniff.hooks.talk import Talk
 from mcpsniff.protocol.endpoints import resolved
 from mcpsniff.protocol.http import SESSION_HEADER
 from mcpsniff.protocol.reading import JsonReader
-from mcpsniff.proxy.mitm.edit_leaving import HELD_US, LONG_US, Leaving
+from mcpsniff.proxy.mitm.edit_leaving import Leaving
 from mcpsniff.proxy.mitm.edit_stream import EditedStream
 from mcpsniff.proxy.mitm.exchange import REQUEST, RESPONSE
 from mcpsniff.proxy.mitm.scripts import Scripts, StockAddon
 from mcpsniff.proxy.mitm.tap import Tap, Verdict
+from mcpsniff.proxy.relay import edit_records
+from mcpsniff.proxy.relay.edit_records import LIMIT, LONG_US, NOTABLE_US
 from mcpsniff.wire.frames import Frame, Span
 
-LIMIT: Final = 64 << 20
-"""Bytes of a body that are held; a larger one passes unedited."""
 SESSIONS: Final = 10_000
 """Sessions that are remembered."""
 TOO_LARGE: Final = f"a message of more than {LIMIT >> 20} MiB passed unedited"
@@ -146,7 +146,7 @@ class GuestEditor:
         loop = asyncio.get_running_loop()
 
         def begin(by: str, why: str) -> None:
-            what = {"start": 0, "length": span.stop, "us": 0, "by": by, **({"why": why} if why else {})}
+            what = edit_records.hold(0, span.stop, 0, by, why)
             with suppress(RuntimeError):  # it has ended
                 loop.call_soon_threadsafe(self._tap.put, flow, body, "hold", what)
 
@@ -252,7 +252,7 @@ class _Lane:
     def worth(self, us: int) -> int:
         """Of so many microseconds in hooks, what is to be told: all, or nothing where they may be a busy machine."""
         if self._is_told:
-            return max(us, HELD_US + 1)
+            return max(us, NOTABLE_US + 1)
         return us if self._was_held or us > LONG_US else 0
 
     @property

@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from mitmproxy.http import Headers, HTTPFlow, Message, Response
 from mitmproxy.net.http import http1
@@ -12,23 +12,21 @@ from mcpsniff.hooks.actions import Disconnect, HttpAnswer, Raw, Stall, Text
 from mcpsniff.hooks.editor import ADDED, BACK, SAME, Edit, Editor, Outgoing
 from mcpsniff.protocol.http import EVENT_STREAM, SESSION_HEADER
 from mcpsniff.protocol.message import REQUEST as A_REQUEST
-from mcpsniff.proxy.answers import as_data
+from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.mitm.exchange import REQUEST, RESPONSE
 from mcpsniff.proxy.mitm.tap import Tap
+from mcpsniff.proxy.relay import edit_records
+from mcpsniff.proxy.relay.edit_records import NOTABLE_US
 from mcpsniff.proxy.relay.web.events import made
+from mcpsniff.proxy.relay.web.heads import DIGESTS
 from mcpsniff.proxy.relay.web.routing import made_true
 from mcpsniff.wire.frames import Frame
 
-HELD_US: Final = 1000
-"""Microseconds beyond which it is told that a message was held on purpose."""
-LONG_US: Final = 10_000
-"""Microseconds beyond which it is told that it was held at all."""
 LOOK: Final = 0.1
 """Seconds between two looks at whether a client is still there that waits in vain."""
 NOT_HERE: Final = "under mitmproxy that cannot be done with a body, which passes as it was"
 NO_OTHER: Final = "under mitmproxy no message can be added to a body; it is not sent"
 NO_BACK: Final = "under mitmproxy nothing can be said back beside a message that passes; it is not said"
-_DIGESTS: Final = ("content-md5", "digest", "content-digest", "repr-digest")
 
 
 class Leaving:
@@ -50,7 +48,7 @@ class Leaving:
             await self._carried(REQUEST, request, passing, us)
             if passing.message is not None and passing.what != SAME and self._flow.response is None:
                 headers = _pairs(request.headers)
-                made_true(headers, None, passing.message, OrderedDict())
+                made_true(headers, JsonReader().read(frame.payload).value, passing.message, OrderedDict())
                 _set(request.headers, headers)
             return
         backs = [out for out in edit.leaving if out.what == BACK]
@@ -112,11 +110,11 @@ class Leaving:
         if data == message.get_content(strict=False):
             self._held(body, message, us, out.by, out.why)
             return
-        what: dict[str, Any] = {"start": 0, "length": len(message.raw_content or b"")}
+        length = len(message.raw_content or b"")
         message.content = data
-        for name in _DIGESTS:
+        for name in DIGESTS:
             message.headers.pop(name, None)
-        what |= {"data": as_data(message.raw_content or b""), **_told(out, us)}
+        what = edit_records.rewrite(0, length, message.raw_content or b"", out.by, out.why, us=us)
         self._tap.put(self._flow, body, "rewrite", what)
 
     def _replaced_by(self, body: int, message: Message, action: HttpAnswer, out: Outgoing) -> None:
@@ -131,7 +129,7 @@ class Leaving:
     def _answer(self, answer: Response, by: str, why: str) -> None:
         """Answer the request in the server's place."""
         head = http1.assemble_response_head(answer)  # type: ignore[no-untyped-call]
-        told = {"by": by, **_why(why)}
+        told = {"by": by, **({"why": why} if why else {})}
         content = head + (answer.raw_content or b"")
         self._tap.answered(self._flow, content, f"{by} answered in the server's place", told)
         self._flow.response = answer
@@ -158,29 +156,19 @@ class Leaving:
 
     def _held(self, body: int, message: Message, us: int, by: str = "", why: str = "") -> None:
         """A message leaves as it came, but later."""
-        if us > HELD_US:
-            what = {"start": 0, "length": len(message.raw_content or b""), "us": us, "by": by or self._editor.holder}
-            self._tap.put(self._flow, body, "hold", {**what, **_why(why)})
+        if us > NOTABLE_US:
+            what = edit_records.hold(0, len(message.raw_content or b""), us, by or self._editor.holder, why)
+            self._tap.put(self._flow, body, "hold", what)
 
     def _put(self, body: int, message: Message, data: bytes, out: Outgoing | Edit, us: int) -> None:
         """``data`` is about to leave in the place of the body that ``message`` still has."""
-        what = {"start": 0, "length": len(message.raw_content or b""), "data": as_data(data), **_told(out, us)}
+        what = edit_records.rewrite(0, len(message.raw_content or b""), data, out.by, out.why, us=us)
         self._tap.put(self._flow, body, "rewrite", what)
-
-
-def _told(out: Outgoing | Edit, us: int) -> dict[str, Any]:
-    """Who has changed something, why, and for how long it was held."""
-    return {"by": out.by, **_why(out.why), **({"us": us} if us > HELD_US else {})}
-
-
-def _why(why: str) -> dict[str, str]:
-    return {"why": why} if why else {}
 
 
 def _wants_answer(frame: Frame) -> bool:
     """True if a body has a request in it."""
     from mcpsniff.protocol.jsonrpc import classify
-    from mcpsniff.protocol.reading import JsonReader
 
     return any(message.kind == A_REQUEST for message in classify(frame, JsonReader()))
 

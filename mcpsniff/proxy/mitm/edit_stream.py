@@ -11,7 +11,8 @@ from mcpsniff.hooks.editor import ADDED, BACK, SAME, Edit, Outgoing
 from mcpsniff.hooks.talk import Talk
 from mcpsniff.hooks.waiting import GoneError
 from mcpsniff.protocol.reading import JsonReader
-from mcpsniff.proxy.answers import as_data
+from mcpsniff.proxy.relay import edit_records
+from mcpsniff.proxy.relay.edit_records import LIMIT
 from mcpsniff.proxy.relay.web.events import line_end_of, made, with_data
 from mcpsniff.wire.frames import Frame, Span
 from mcpsniff.wire.sse import EventSplitter
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from mcpsniff.hooks.editor import Editor
 
-LIMIT: Final = 64 << 20
-"""Bytes of an event that are held; a larger one passes unedited."""
 NO_WAIT: Final = (
     "under mitmproxy nothing can be held in an event stream: an event passes as it was where a hook waits for something"
 )
@@ -121,7 +120,7 @@ class EditedStream:
             self._frames += self._splitter.feed(0, data, (Span(0, start, self._came),))
         out: list[bytes] = []
         if data.startswith(b"\n") and self._torn_by:  # the end of a line whose beginning has left
-            self._put({"start": self._at, "length": 1, "data": "", "by": self._torn_by})
+            self._put(edit_records.rewrite(self._at, 1, b"", self._torn_by))
             self._take(self._at + 1)
         self._torn_by = "" if data else self._torn_by
         if is_ours:
@@ -175,7 +174,7 @@ class EditedStream:
                     self._record(start, len(event), data, one)
                 out.append(data)
         if not has_left:
-            self._put({"start": start, "length": len(event), "data": "", "by": edit.by, **_why(edit.why)})
+            self._put(edit_records.rewrite(start, len(event), b"", edit.by, edit.why))
         self._take(stop)
         self._torn_by = edit.by if event.endswith(b"\r") and not self._text else ""
         return out
@@ -206,7 +205,7 @@ class EditedStream:
         return data
 
     def _record(self, start: int, length: int, data: bytes, out: Outgoing) -> None:
-        self._put({"start": start, "length": length, "data": as_data(data), "by": out.by, **_why(out.why)})
+        self._put(edit_records.rewrite(start, length, data, out.by, out.why))
 
     def _take(self, stop: int) -> bytes:
         """Take off what arrived before ``stop``, which leaves."""
@@ -225,7 +224,3 @@ class EditedStream:
         while self._late:
             out.append(self._late.popleft())
         return out
-
-
-def _why(why: str) -> dict[str, str]:
-    return {"why": why} if why else {}

@@ -16,16 +16,14 @@ from mcpsniff.hooks.talk import Talk
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.pump import BROKEN, CUT, EOF, RESET, SETTLE_AT, Pump
 from mcpsniff.proxy.recorder import CHUNK, OVERHEAD, Recorder
+from mcpsniff.proxy.relay.edit_records import LIMIT, LONG_US, NOTABLE_US
 from mcpsniff.proxy.relay.pipes_intake import Intake
 from mcpsniff.proxy.relay.pipes_leaving import Leaving
-from mcpsniff.proxy.relay.pipes_lines import LIMIT, Cutter, Piece
+from mcpsniff.proxy.relay.pipes_lines import Cutter, Piece
 from mcpsniff.proxy.relay.pipes_sink import Sink
-from mcpsniff.proxy.relay.pipes_told import NOTABLE, Because, Told
+from mcpsniff.proxy.relay.pipes_told import Because, Told
 from mcpsniff.wire.frames import Frame
 
-LONG: Final = 10_000
-"""Microseconds from which a hold is told of although nobody waited on purpose, and of the lines that wait behind it,
-too; less may be a busy machine."""
 BEHIND: Final = "it waited behind a message that was held"
 LAST_LINE: Final = 1.0
 """Seconds that the end of a session waits for what is left of a line to go on."""
@@ -132,7 +130,7 @@ class EditPump(Pump):
 
     def held_for(self, start: int, length: int, because: Because, us: int) -> None:
         """Tell for how long something was held that leaves as it came, if that is worth a word."""
-        if us >= LONG or (us >= NOTABLE and self._was_held) or start < self._told_to:
+        if us > LONG_US or (us > NOTABLE_US and self._was_held) or start < self._told_to:
             self.told.held(start, length, because, us)
 
     # -- the pump --------------------------------------------------------------------------------------------------
@@ -266,7 +264,7 @@ class EditPump(Pump):
         """Do as the editor says with a line that has been held since ``began``."""
         us = (self._recorder.clock() - began) // 1000
         ended = Leaving(self, data, edit, us).go()
-        if us >= LONG or self._held_by or any(isinstance(out.action, Paced) for out in edit.leaving):
+        if us > LONG_US or self._held_by or any(isinstance(out.action, Paced) for out in edit.leaving):
             self._held_until = self._recorder.clock()
             self._holder = self._holder if edit.why == BEHIND else edit
             self._held_by = ""

@@ -1,13 +1,11 @@
 """Whole lines out of the pieces in which a pipe brings them, with their very bytes, to be held one at a time."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from mcpsniff.proxy.relay.edit_records import LIMIT
 from mcpsniff.wire.frames import Frame
 from mcpsniff.wire.ndjson import line_frame
-
-LIMIT: Final = 64 << 20
-"""Bytes of a line that is held; a longer one passes in pieces, and nobody edits it."""
 
 
 class Piece(NamedTuple):

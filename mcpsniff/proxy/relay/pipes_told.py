@@ -3,14 +3,9 @@
 Chunks with these rewrites applied are byte for byte what left.
 """
 
-from typing import Final
-
 from mcpsniff.hooks.editor import Edit, Outgoing
-from mcpsniff.proxy.answers import as_data
 from mcpsniff.proxy.recorder import Recorder
-
-NOTABLE: Final = 1_000
-"""Microseconds for which a frame may be held without a word about it, on purpose or not."""
+from mcpsniff.proxy.relay import edit_records
 
 type Because = Edit | Outgoing
 """Who it is by, and why."""
@@ -25,11 +20,7 @@ class Told:
 
     def rewritten(self, start: int, length: int, data: bytes, because: Because, us: int = 0) -> None:
         """Instead of the ``length`` bytes at ``start`` leaves ``data``; it was held for ``us`` microseconds."""
-        body = {"start": start, "length": length, "data": as_data(data), "by": because.by}
-        if because.why:
-            body["why"] = because.why
-        if us >= NOTABLE:
-            body["us"] = us
+        body = edit_records.rewrite(start, length, data, because.by, because.why, us=us)
         self._recorder.mark("rewrite", self._channel, body)
 
     def held(self, start: int, length: int, because: Because, us: int) -> None:
@@ -45,5 +36,4 @@ class Told:
         self._recorder.mark("comment", self._channel, {"text": text, "by": "mcpsniff"})
 
     def _hold(self, start: int, length: int, us: int, by: str, why: str) -> None:
-        body = {"start": start, "length": length, "us": us, "by": by, **({"why": why} if why else {})}
-        self._recorder.mark("hold", self._channel, body)
+        self._recorder.mark("hold", self._channel, edit_records.hold(start, length, us, by, why))

@@ -9,6 +9,7 @@ from mcpsniff.capture.labels import shown
 from mcpsniff.decoder.bodies import FORM, is_like_a_message
 from mcpsniff.protocol.http import EVENT_STREAM, is_json_type, media_type
 from mcpsniff.proxy.gate import is_own_page
+from mcpsniff.proxy.relay.edit_records import LIMIT
 from mcpsniff.wire.body import BodyDecoder
 from mcpsniff.wire.frames import BOM, CODING_UNKNOWN, DECODE_CAP, INVALID_UTF8, Frame, Span
 from mcpsniff.wire.http1_parts import CHUNKED, CLOSE, LENGTH, NONE, Data, Head
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from mcpsniff.hooks.editor import Outgoing
     from mcpsniff.proxy.relay.web.hub import Session
 
-LIMIT: Final = 64 << 20
-"""Bytes of a message that are held; a larger one passes unedited."""
 TOO_LARGE: Final = f"a message of more than {LIMIT >> 20} MiB"
 ENDLESS: Final = 1 << 62
 """Bytes that no stream comes to."""

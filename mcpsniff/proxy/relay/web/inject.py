@@ -16,8 +16,9 @@ from mcpsniff.protocol.http import EVENT_STREAM, media_type
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.dial import UnreachableError
 from mcpsniff.proxy.ends import spelled
+from mcpsniff.proxy.relay.edit_records import LIMIT
 from mcpsniff.proxy.relay.web.heads import field, set_header
-from mcpsniff.proxy.relay.web.held import LIMIT, Held, Lane
+from mcpsniff.proxy.relay.web.held import Held, Lane
 from mcpsniff.proxy.relay.web.output import Output
 from mcpsniff.proxy.relay.web.routing import made_true
 from mcpsniff.wire.frames import Frame

@@ -3,19 +3,16 @@
 import socket
 import time
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mcpsniff.hooks.actions import Paced
-from mcpsniff.proxy.answers import as_data
+from mcpsniff.proxy.relay import edit_records
+from mcpsniff.proxy.relay.edit_records import LONG_US, NOTABLE_US
 
 if TYPE_CHECKING:
     from mcpsniff.hooks.editor import Outgoing
     from mcpsniff.proxy.recorder import Recorder
 
-HELD_US: Final = 1000
-"""Microseconds beyond which it is told that a message was held on purpose."""
-LONG_US: Final = 10_000
-"""Microseconds beyond which it is told that it was held at all; less may be a busy machine."""
 CUT_OFF: Final = "the connection was broken off before this"
 SLICE: Final = 0.05
 """Seconds between two pieces of what leaves slowly."""
@@ -57,14 +54,8 @@ class Output:
 
     def rewrite(self, start: int, length: int, data: bytes, by: str, why: str = "", *, us: int = 0) -> None:
         """Record that ``data`` leaves in the place of what arrived there; to be done before it does."""
-        if not length and not data:
-            return
-        body: dict[str, Any] = {"start": start, "length": length, "data": as_data(data), "by": by}
-        if why:
-            body["why"] = why
-        if us > HELD_US:
-            body["us"] = us
-        self._recorder.mark("rewrite", self.channel, body)
+        if length or data:
+            self._recorder.mark("rewrite", self.channel, edit_records.rewrite(start, length, data, by, why, us=us))
 
     def drop_rest(self, stop: int, by: str, why: str = CUT_OFF) -> None:
         """Nothing leaves any more: record that of what arrived up to ``stop`` and has not left, if there is any."""
@@ -75,7 +66,7 @@ class Output:
 
     def hold(self, start: int, length: int, us: int, by: str, why: str = "", *, on_purpose: bool = True) -> None:
         """Record that what arrived there leaves unchanged, but was held."""
-        if us > LONG_US or (us > HELD_US and on_purpose) or start < self._begun:
+        if us > LONG_US or (us > NOTABLE_US and on_purpose) or start < self._begun:
             self._hold(start, length, max(us, 1), by, why)
 
     def begin(self, start: int, length: int, by: str, why: str = "") -> None:
@@ -84,8 +75,7 @@ class Output:
         self._hold(start, length, 0, by, why)
 
     def _hold(self, start: int, length: int, us: int, by: str, why: str) -> None:
-        body: dict[str, Any] = {"start": start, "length": length, "us": us, "by": by}
-        self._recorder.mark("hold", self.channel, {**body, "why": why} if why else body)
+        self._recorder.mark("hold", self.channel, edit_records.hold(start, length, us, by, why))
 
 
 def pace_of(out: "Outgoing") -> float:

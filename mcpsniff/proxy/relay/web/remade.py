@@ -6,8 +6,9 @@ Its content coding is removed on its way, or its Content-Length, in whose place 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from mcpsniff.proxy.relay.edit_records import LIMIT
 from mcpsniff.proxy.relay.web.chunks import Chunks
-from mcpsniff.proxy.relay.web.held import LIMIT, decoder_of, is_coded
+from mcpsniff.proxy.relay.web.held import decoder_of, is_coded
 from mcpsniff.proxy.relay.web.stream import OURS, BrokenOffError, EventStream
 from mcpsniff.wire.frames import Span
 from mcpsniff.wire.http1_parts import LENGTH, Data, Head

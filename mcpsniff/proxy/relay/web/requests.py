@@ -13,8 +13,9 @@ from mcpsniff.proxy.dial import UnreachableError
 from mcpsniff.proxy.ends import REFUSED, REQUESTS, RESPONSES
 from mcpsniff.proxy.farewell import inject as inject_answer
 from mcpsniff.proxy.pump import BROKEN, EOF, RESET
+from mcpsniff.proxy.relay.edit_records import LIMIT
 from mcpsniff.proxy.relay.web.heads import answer, keeps, says_close
-from mcpsniff.proxy.relay.web.held import LIMIT, TOO_LARGE, Errand, Held, may_be_a_message, unread
+from mcpsniff.proxy.relay.web.held import TOO_LARGE, Errand, Held, may_be_a_message, unread
 from mcpsniff.proxy.relay.web.inject import inject
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.raw import Raw

@@ -11,9 +11,10 @@ from mcpsniff.protocol.param_headers import learn
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.ends import RESPONSES
 from mcpsniff.proxy.pump import BROKEN, EOF
+from mcpsniff.proxy.relay.edit_records import LIMIT
 from mcpsniff.proxy.relay.web.events import made
 from mcpsniff.proxy.relay.web.heads import answer, says_close, set_header
-from mcpsniff.proxy.relay.web.held import LIMIT, TOO_LARGE, Errand, Held, is_event_stream, may_be_a_message, unread
+from mcpsniff.proxy.relay.web.held import TOO_LARGE, Errand, Held, is_event_stream, may_be_a_message, unread
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.raw import Raw
 from mcpsniff.proxy.relay.web.remade import REMADE, RemadeStream

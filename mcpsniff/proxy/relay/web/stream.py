@@ -10,9 +10,10 @@ from mcpsniff.hooks.actions import Cut, Disconnect, HttpAnswer, Raw, Stall
 from mcpsniff.hooks.editor import ADDED, BACK, SAME, Edit, Outgoing
 from mcpsniff.protocol.reading import JsonReader
 from mcpsniff.proxy.ends import RESPONSES
+from mcpsniff.proxy.relay.edit_records import LIMIT
 from mcpsniff.proxy.relay.web.chunks import Chunks, size_in
 from mcpsniff.proxy.relay.web.events import line_end_of, made, with_data
-from mcpsniff.proxy.relay.web.held import LIMIT, Errand
+from mcpsniff.proxy.relay.web.held import Errand
 from mcpsniff.proxy.relay.web.output import GoneError, pace_of, us_of_pace
 from mcpsniff.proxy.relay.web.pushes import Pushes
 from mcpsniff.proxy.relay.web.replies import tell_lost, unedited
