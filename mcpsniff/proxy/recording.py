@@ -78,7 +78,7 @@ class Recording:
         storing = Storing(
             self.recorder,
             lambda: self._writer(descriptor, path, header),
-            say,
+            say if "pid" in facts or self._transport != "stdio" else _of_none,
             open_masker=None if self._transport == "stdio" or options["keep_secrets"] else self._masker,
         )
         try:
@@ -217,6 +217,11 @@ def ourselves(module: str, *words: str) -> "tuple[list[str], dict[str, str]]":
 
 def _silent(_text: str) -> None:
     """Drop a warning."""
+
+
+def _of_none(text: str) -> None:
+    """Say something where the server could not be started: no session goes on."""
+    say(text.removesuffix("; the session goes on"))
 
 
 def _folder() -> str | None:
