@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcpsniff.capture.records import AND
 from tests.addons.stock import ADDONS, Mitmdump
 from tests.addons.test_ready import KEY, answer, call, heard, listed, said
 from tests.proxy.relayed import Upstream
@@ -60,7 +61,7 @@ def test_all_do_their_work(both: tuple[Wire, Mitmdump]) -> None:
     assert "Traceback" not in log
     assert "tools/call find" in log
     records = _records(dump)
-    assert {body["by"] for _, kind, _, body in records if kind == "rewrite"} >= {
+    assert {name for _, kind, _, body in records if kind == "rewrite" for name in body["by"].split(AND)} >= {
         "block_tool",
         "approve",
         "rename_tools",
