@@ -85,7 +85,7 @@ def doer(by: str, why: str, width: int = WIDTH) -> str:
     """Who did something on the way, and why, as it stands after ``by``; a fault's reason names it already."""
     if why.startswith("fault ") and AND not in by:
         return plain(why, width)
-    who = plain(by, 40) or "mcpsniff"
+    who = plain(by) or "mcpsniff"
     return f"{who} ({plain(why, width)})" if why and why != by else who
 
 

@@ -29,7 +29,9 @@ from mcpsniff.protocol.talk import Talk
 from mcpsniff.wire.frames import Frame, Span
 
 CUTS_LIMIT: Final = 1_000
-"""Connections of which it is remembered that something was cut off on them, and requests by what carried them."""
+"""Connections of which it is remembered that something was cut off on them."""
+CARRIED_LIMIT: Final = 300
+"""HTTP exchanges of which it is remembered what they ask."""
 US: Final = "mcpsniff"
 """Who does what has nothing to do with messages: `Host`, an endpoint, answers in the place of no server at all."""
 
@@ -331,7 +333,7 @@ class Editing:
         link = next((message.link for message in messages if message.kind == REQUEST and message.link), None)
         if link is not None:
             self._carried[http.number] = link
-            if len(self._carried) > CUTS_LIMIT:
+            if len(self._carried) > CARRIED_LIMIT:
                 self._carried.popitem(last=False)
 
     def _touch(self, edit: Edit, link: Exchange, part: str, change: str) -> None:

@@ -5,13 +5,15 @@ from typing import Final
 
 from mcpsniff.checks.words import doer
 from mcpsniff.protocol.edits import ADDED, ANSWERED_BY, CHANGED, DROPPED, HEAD, HELD, Edit, spoilt
-from mcpsniff.protocol.exchange import ANSWER, GARBLED, Exchange
+from mcpsniff.protocol.exchange import ANSWER, ASKED, GARBLED, Exchange
 from mcpsniff.protocol.message import BATCH, INVALID, REQUEST, Message
 from mcpsniff.transcript.lanes import Lanes
 from mcpsniff.transcript.row import EDIT, Row
 from mcpsniff.transcript.units import count, duration
 
 TOUCHES_SHOWN: Final = 2
+REASON: Final = 120
+"""Characters of a reason beside the message that it led to."""
 ASKERS: Final = {"c2s": "client", "s2c": "server"}
 _SAID: Final = {CHANGED: "changed", DROPPED: "dropped", HELD: "held"}
 
@@ -47,7 +49,7 @@ def touch_words(exchange: Exchange | None, n: int) -> tuple[str, ...]:
     for touch in touches[:TOUCHES_SHOWN]:
         part = "another answer" if (touch.part, touch.change) == (ANSWER, ADDED) else touch.part
         change = "added" if touch.change == ANSWERED_BY else "cut" if touch.change == GARBLED else touch.change
-        words.append(f"{part} {change} by {doer(touch.by, touch.why, 40).replace('#', '')}")
+        words.append(f"{part} {change} by {doer(touch.by, touch.why, REASON).replace('#', '')}")
     more = len(touches) - TOUCHES_SHOWN
     return (*words, f"and {count(more, 'more change')}") if more > 0 else tuple(words)
 
@@ -105,6 +107,9 @@ def _done(edit: Edit) -> Iterator[str]:
     elif of is not None:
         yield f"{_SAID.get(edit.change, 'changed')} #{of.n}"
     elif edit.change == ADDED:
+        if link is not None and _was_dropped(edit, link):
+            yield f"sent later for #{link.request}"
+            return
         yield "added"
         if link is not None and link.request != edit.n:
             yield f"{'again ' if _is_request(edit.message) else ''}for #{link.request}"
@@ -116,6 +121,13 @@ def _done(edit: Edit) -> Iterator[str]:
         yield "not valid JSON-RPC"
     elif edit.is_no_utf8:
         yield "not UTF-8"
+
+
+def _was_dropped(edit: Edit, link: Exchange) -> bool:
+    """True if what left had been taken out before, to leave now."""
+    part = ASKED if _is_request(edit.message) else ANSWER
+    before = [touch for touch in link.touches if touch.n < edit.n and touch.part == part]
+    return bool(before) and before[-1].change == DROPPED
 
 
 def _is_request(message: Message | None) -> bool:

@@ -24,6 +24,13 @@ class Envelopes:
     def __init__(self) -> None:
         self._shown: OrderedDict[tuple[str, str], tuple[dict[str, Any], int]] = OrderedDict()
 
+    def known(self, message: Message) -> int | None:
+        """The number of the message that shows the envelope of this one, which left in the place of another."""
+        envelope = {name: value for name, value in message.meta.items() if _is_common(name)}
+        speaker = str([envelope.get(PREFIX + name) for name in NAMES])
+        before = self._shown.get((message.direction, speaker))
+        return before[1] if envelope and not message.flaws and before is not None and before[0] == envelope else None
+
     def repeats(self, message: Message) -> int | None:
         """The number of the message that shows the envelope of this one; None if it has none, or another one."""
         envelope = {name: value for name, value in message.meta.items() if _is_common(name)}

@@ -222,6 +222,8 @@ class RowBuilder:
         if row is None:
             self._rowless = edit.n
             return
+        if edit.message is not None and edit.message.meta:
+            row.envelope = self._envelopes.known(edit.message)
         self._http.edit(row, edit)
         self._add(row)
 

@@ -243,3 +243,33 @@ def test_a_fault_hides_nobody_who_did_something_besides() -> None:
     (row,) = edited(records)
     assert row.remark == f"by faults + rule 1 · {why}"
     assert f"request held by faults + rule 1 ({why[:20]}" in re.sub(r"\s+", " ", text(records))
+
+
+def test_what_was_taken_out_to_leave_later_says_so() -> None:
+    made = Session().ask(1, name="t").change(None, why="later").add("c2s", request(1, name="t")).answer(1)
+    made.change(None, why="later").add("s2c", result(1)).end()
+    assert [row.words for row in edited(made.records)] == [
+        ("dropped #2",),
+        ("sent later for #2",),
+        ("dropped #6", "the client got no answer"),
+        ("sent later for #2",),
+    ]
+
+
+def test_reasons_and_names_are_whole_beside_what_they_led_to() -> None:
+    by, why = "--set-argument get_weather.units", "set params.arguments.units"
+    made = Session().ask(1, name="t").change(request(1, name="t", arguments={}), by=by, why=why).answer(1).end()
+    (answer,) = [row for row in rows(made.records) if row.kind == "response"]
+    assert answer.words[1] == f"request changed by {by} ({why})"
+
+
+def test_an_envelope_that_was_shown_is_not_shown_again() -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    made = Session().ask(1, _meta=meta, name="t").change(request(1, _meta=meta, name="u")).answer(1).end()
+    shown = text(made.records)
+    assert shown.count("clientInfo") == 1
+    assert "_meta as #2" in shown
