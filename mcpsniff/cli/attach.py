@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from mcpsniff.cli.attach_edit import run_here
 from mcpsniff.cli.attach_lines import row, whole
 from mcpsniff.cli.attach_link import EndedError, Held, Link, RefusedError, attached, sessions
-from mcpsniff.cli.attach_orders import ALL, Typed, answer_of
+from mcpsniff.cli.attach_orders import ALL, LONGEST_NUMBER, Typed, answer_of
 from mcpsniff.cli.complete import HARMLESS
 from mcpsniff.cli.output import note
 from mcpsniff.cli.resend_signals import Signals
@@ -125,7 +125,7 @@ def _orders(
     """What is to be done, with the answers. Raises UsageError before anything is."""
     orders: list[tuple[Typed, dict[str, Any]]] = []
     for word in passed:
-        if word != ALL and not (word.isascii() and word.isdigit()):
+        if word != ALL and not (word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER):
             raise UsageError(f"--pass takes the number of a message, or all, not {word}")
         orders.append((Typed("pass", is_all=True) if word == ALL else Typed("pass", (int(word),)), {}))
     orders += [(Typed("drop", (number,)), {}) for number in dropped]

@@ -9,6 +9,8 @@ from mcpsniff.cli.attach_link import Held
 from mcpsniff.errors import UsageError
 
 ALL: Final = "all"
+LONGEST_NUMBER: Final = 9
+"""Digits of the number of a message."""
 
 COMMANDS: Final = {
     "show": "show [N]           show a message whole",
@@ -47,7 +49,7 @@ def typed(line: str) -> Typed:
     if do == "pass" and rest == ALL:
         return Typed(do, is_all=True)
     numbers: list[int] = []
-    while (found := re.match(r"(\d{1,9})(?:[\s,]+|$)", rest)) and (do in _SEVERAL or not numbers):
+    while (found := re.match(rf"(\d{{1,{LONGEST_NUMBER}}})(?:[\s,]+|$)", rest)) and (do in _SEVERAL or not numbers):
         numbers.append(int(found[1]))
         rest = rest[found.end() :]
     if rest and do not in _NEEDS_TEXT:
@@ -83,8 +85,14 @@ def answer_of(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise UsageError(f"the answer{where} is not JSON: {place}") from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"the answer{where} is not JSON: {error}") from None
+    except RecursionError:
+        raise UsageError(f"the answer{where} is nested too deeply") from None
+    except ValueError as error:  # our own, or of the standard library, which reads integers of 4,300 digits at most
+        is_long = "digits" in str(error)
+        wrong = (
+            "has a number with more digits than can be read, which are 4,300" if is_long else f"is not JSON: {error}"
+        )
+        raise UsageError(f"the answer{where} {wrong}") from None
     if isinstance(value, dict) and len(value) == 1:
         for name in ("result", "error"):
             if name in value:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpsniff.cli.attach_link import Link, attached
-from mcpsniff.cli.attach_orders import Typed, typed
+from mcpsniff.cli.attach_orders import Typed, answer_of, typed
 from mcpsniff.cli.attach_prompt import Prompt, greeting
 from mcpsniff.errors import UsageError
 from mcpsniff.hooks.editor import CHANGED
@@ -236,3 +236,17 @@ def test_what_is_no_command(line: str) -> None:
     with pytest.raises(UsageError) as raised:
         typed(line)
     assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f'{{"a": {"9" * 5000}}}', "the answer has a number with more digits than can be read, which are 4,300"),
+        ("[" * 100_000, "the answer is nested too deeply"),
+        ('{"a": NaN}', "the answer is not JSON: NaN is no JSON"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_told_in_one_sentence(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        answer_of(text)
+    assert str(raised.value) == said
