@@ -46,7 +46,9 @@ class Child:
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit status, negative for a signal. Raises subprocess.TimeoutExpired after so many seconds."""
         if self.returncode is None:
-            if not select.select([self._told], [], [], timeout)[0]:
+            poll = select.poll()  # select.select takes no descriptor beyond 1023
+            poll.register(self._told, select.POLLIN)
+            if not poll.poll(None if timeout is None else timeout * 1000):
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
             self.returncode = os.waitstatus_to_exitcode(int.from_bytes(self._told.recv(4)))
             self._told.close()

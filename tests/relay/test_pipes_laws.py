@@ -109,6 +109,15 @@ class Wires:
         for thread in (*self.threads, *self.readers):
             thread.join(PATIENCE)
             assert not thread.is_alive()
+        self._free()
+
+    def _free(self) -> None:
+        """Give all descriptors back: a law makes hundreds of these, and a pump leaves its own to the end of the process."""
+        for descriptor in (self.source, self.sink, self.back_source, self.back_sink, *self.open):
+            os.close(descriptor)
+        self.open.clear()
+        for pump in (self.forth, self.back):
+            pump._intake.close()
 
     def until(self, number: int, wanted: bytes) -> None:
         """Wait until one side has got something."""
