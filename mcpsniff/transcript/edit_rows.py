@@ -1,5 +1,6 @@
 """Rows for what was changed on the way: what left in the place of a message, or besides it, by whom and why."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +16,7 @@ TOUCHES_SHOWN: Final = 2
 REASON: Final = 120
 """Characters of a reason beside the message that it led to."""
 ASKERS: Final = {"c2s": "client", "s2c": "server"}
+_LEAVES_LATER: Final = re.compile(r"fault (?:\S+ \+ )*reorder\b")
 _SAID: Final = {CHANGED: "changed", DROPPED: "dropped", HELD: "held"}
 
 
@@ -88,7 +90,7 @@ def _words(edit: Edit) -> Iterator[str]:
     yield from _done(edit)
     if edit.change == HELD and edit.held_us and edit.link is not None and edit.link.undelivered is not None:
         yield f"the {ASKERS[edit.link.direction]} had given up"
-    elif edit.lost and edit.change != HELD:
+    elif edit.lost and edit.change != HELD and not _LEAVES_LATER.match(edit.why):
         askers = dict.fromkeys(ASKERS[exchange.direction] for exchange in edit.lost)
         yield f"the {' and the '.join(askers)} got no answer"
 
@@ -106,6 +108,8 @@ def _done(edit: Edit) -> Iterator[str]:
         yield "changed"
     elif of is not None:
         yield f"{_SAID.get(edit.change, 'changed')} #{of.n}"
+        if (more := len([one for one in edit.left if one.batch is None]) - 1) > 0:
+            yield f"{count(more, 'message')} more left with it"
     elif edit.change == ADDED:
         if link is not None and _was_dropped(edit, link):
             yield f"sent later for #{link.request}"

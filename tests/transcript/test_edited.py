@@ -247,13 +247,22 @@ def test_a_fault_hides_nobody_who_did_something_besides() -> None:
 
 def test_what_was_taken_out_to_leave_later_says_so() -> None:
     made = Session().ask(1, name="t").change(None, why="later").add("c2s", request(1, name="t")).answer(1)
-    made.change(None, why="later").add("s2c", result(1)).end()
+    made.change(None, why="later").add("s2c", result(1))
+    made.ask(2, name="t").answer(2).change(None, why="fault reorder=200ms (…)").add("s2c", result(2)).end()
     assert [row.words for row in edited(made.records)] == [
         ("dropped #2",),
         ("sent later for #2",),
         ("dropped #6", "the client got no answer"),
         ("sent later for #2",),
+        ("dropped #13",),
+        ("sent later for #11",),
     ]
+
+
+def test_what_left_besides_the_message_is_counted() -> None:
+    notice = b'{"jsonrpc":"2.0","method":"notifications/message"}\n'
+    made = Session().ask(1, name="t").answer(1).change(notice + b'{"jsonrpc":"2.0","id":1,"result":{}}\n').end()
+    assert [row.words for row in edited(made.records)] == [("changed #4", "1 message more left with it")]
 
 
 def test_reasons_and_names_are_whole_beside_what_they_led_to() -> None:
