@@ -184,8 +184,9 @@ def _undelivered(summary: Summary, width: int) -> Iterator[Line]:
     for exchange in summary.undelivered_first:
         about = f" {visible(exchange.target)}" if exchange.target else ""
         request = ("plain", f"#{exchange.request} {visible(exchange.method)}{about}")
-        remark = ("remark", f"  id {shortened(visible(exchange.id), 20)}, {visible(lost_words(exchange))}")
-        yield from flowed([[request], [remark]], width, 2)
+        yield from flowed([[request], [("remark", f"  id {shortened(visible(exchange.id), 20)}")]], width, 2)
+        for line in wrapped(visible(lost_words(exchange)), width - 4):
+            yield [("", "    "), ("remark", line)]
     if summary.undelivered > len(summary.undelivered_first):
         yield [("remark", f"  and {summary.undelivered - len(summary.undelivered_first):,} more")]
 

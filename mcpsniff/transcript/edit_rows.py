@@ -64,8 +64,8 @@ def lost_words(exchange: Exchange) -> str:
     change = {GARBLED: "cut", CHANGED: "given another id"}.get(touch.change, touch.change)
     if touch.change == HELD:
         gave_up = f"the {ASKERS[exchange.direction]} gave up while the" if exchange.gave_up is not None else "the"
-        return f"{gave_up} answer was held by {doer(touch.by, touch.why)}"
-    return f"answer {change} by {doer(touch.by, touch.why)}"
+        return f"{gave_up} answer was held by {doer(touch.by, touch.why, REASON)}"
+    return f"answer {change} by {doer(touch.by, touch.why, REASON)}"
 
 
 def _subject(edit: Edit) -> tuple[str, str | None]:
