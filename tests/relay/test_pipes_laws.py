@@ -112,7 +112,7 @@ class Wires:
         self._free()
 
     def _free(self) -> None:
-        """Give all descriptors back: a law makes hundreds of these, and a pump leaves its own to the end of the process."""
+        """Give all descriptors back: a law makes hundreds of these, and a pump leaves its own to the end."""
         for descriptor in (self.source, self.sink, self.back_source, self.back_sink, *self.open):
             os.close(descriptor)
         self.open.clear()
