@@ -45,6 +45,13 @@ def of_loop(loop: "asyncio.AbstractEventLoop", context: dict[str, Any]) -> None:
         _once(ctx.say, shortened(f"a task of an addon: {context.get('message')}"))
 
 
+def of_loop_thread(error: BaseException) -> None:
+    """Tell of what has ended the loop of asynchronous hooks for a moment."""
+    from mcpsniff.hooks.context import ctx
+
+    _once(ctx.say, sentence("a task of an addon", error))
+
+
 def sentence(what: str, error: BaseException) -> str:
     """That ``what`` has failed, with file and line."""
     where = _place(error)

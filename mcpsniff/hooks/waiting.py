@@ -5,7 +5,7 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from mcpsniff.hooks.strays import of_loop
+from mcpsniff.hooks.strays import of_loop, of_loop_thread
 
 if TYPE_CHECKING:
     import asyncio
@@ -69,11 +69,22 @@ def _loop() -> "asyncio.AbstractEventLoop":
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(of_loop)
     try:
-        Thread(target=loop.run_forever, name="asynchronous hooks", daemon=True).start()
+        Thread(target=_run, args=(loop,), name="asynchronous hooks", daemon=True).start()
     except BaseException:
         loop.close()
         raise
     return loop
+
+
+def _run(loop: "asyncio.AbstractEventLoop") -> None:
+    """Run it for ever: a SystemExit in any of its tasks ends that, and so does an addon that stops it."""
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except BaseException as error:  # noqa: BLE001 - the other hooks go on
+            of_loop_thread(error)
+    with _lock:
+        _loops.clear()  # the next hook gets another one
 
 
 async def _guarded(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:

@@ -31,7 +31,12 @@ class Companion:
     ) -> None:
         self._pid = 0
         self._lost = lost
-        reading, self._writing = os.pipe()
+        self._writing = -1
+        try:
+            reading, self._writing = os.pipe()
+        except OSError as error:
+            say(f"{absent}: {error}")
+            return
         try:
             command, environment = ourselves(module, *words)
             streams = [(os.POSIX_SPAWN_DUP2, reading, 0)]

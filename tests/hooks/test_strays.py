@@ -1,5 +1,6 @@
 """What addons do to mcpsniff besides: exceptions that are hostile, hooks that block, threads and tasks that fail."""
 
+import gc
 import os
 import resource
 import sys
@@ -177,6 +178,38 @@ def test_threads_and_tasks_that_fail_are_told_of_in_one_line(tmp_path: Path, tol
         f"a task of an addon failed: {path}, line 6: ZeroDivisionError: division by zero",
         f"a thread of an addon failed: {path}, line 4: ZeroDivisionError: division by zero",
     ]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "await asyncio.gather(leave())",
+        "asyncio.create_task(leave())",
+        "asyncio.get_running_loop().call_soon(sys.exit, 3)",
+        "asyncio.get_running_loop().call_soon(interrupt)",
+        "asyncio.get_running_loop().stop()",
+    ],
+)
+def test_nothing_that_a_task_does_ends_the_loop(tmp_path: Path, told: list[str], ends: str) -> None:
+    text = f"""
+        import asyncio, sys
+        async def leave():
+            sys.exit(3)
+        def interrupt():
+            raise KeyboardInterrupt
+        async def mcp_edit(message):
+            if message.method == "end":
+                {ends}
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            return message
+    """
+    stage = Loaded(written(tmp_path / "addon.py", text))
+    for method in ("end", "ping"):
+        stage.client(request(1, method))
+        assert stage.at_server()["method"] == method
+    gc.collect()  # a task whose exception nobody has asked for is told of then, and here
+    assert "stop" in ends or stage.said + told
 
 
 def test_no_descriptors_for_a_loop(
