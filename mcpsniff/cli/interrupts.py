@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 INTERRUPTED: Final = 130
 
@@ -36,3 +36,32 @@ def interrupted_at_once() -> Iterator[None]:
 
 def _end(_number: int, _frame: object) -> None:
     os._exit(INTERRUPTED)
+
+
+class Remembered:
+    """Ctrl-C raises KeyboardInterrupt as always, and is remembered: Python drops what is raised in a destructor.
+
+    A context manager; `check` raises it again for whoever goes on for ever. Where Ctrl-C is ignored, it stays so.
+    """
+
+    def __init__(self) -> None:
+        self._came = False
+        self._before: Any = None
+
+    def __enter__(self) -> "Remembered":
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
+        if self._came:
+            raise KeyboardInterrupt
+
+    def _interrupt(self, _number: int, _frame: object) -> None:
+        self._came = True
+        raise KeyboardInterrupt

@@ -17,6 +17,7 @@ from mcpsniff.capture.store import ENVIRONMENT, Warn, bare_folder, capture_folde
 from mcpsniff.cli.addon_options import with_addons
 from mcpsniff.cli.complete import complete_capture
 from mcpsniff.cli.followed import Followed
+from mcpsniff.cli.interrupts import Remembered
 from mcpsniff.cli.output import note
 from mcpsniff.cli.screen import Screen
 from mcpsniff.errors import CaptureError, UsageError
@@ -101,8 +102,8 @@ def command(
     views = Views(screen, form, payload, since, expression, alone=alone, together=capture is None, manager=manager)
     tail = Tail(screen, source, views)
     try:
-        with _printing(screen, manager, say):
-            tail.run()
+        with Remembered() as ctrl_c, _printing(screen, manager, say):
+            tail.run(ctrl_c.check)
             screen.flush()
     except KeyboardInterrupt:
         screen.flush()
@@ -307,9 +308,10 @@ class Tail:
         self._next_look = self._next_draw = 0.0
         self._looked = False
 
-    def run(self) -> None:
-        """Follow until there is nothing more to follow, or nobody reads any more."""
+    def run(self, check: Callable[[], object] = lambda: None) -> None:
+        """Follow until there is nothing more to follow, or nobody reads any more; ``check`` is called now and then."""
         while True:
+            check()
             now = time.monotonic()
             if now >= self._next_look:
                 self._look()

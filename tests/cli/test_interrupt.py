@@ -1,13 +1,16 @@
 """Ctrl-C while mcpsniff itself is still starting: quiet, and status 130, whatever it was doing."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from mcpsniff.cli.interrupts import Remembered
 from tests.cli.running import COMMAND, environment
 
 INTERRUPT = """
@@ -112,3 +115,17 @@ def test_where_ctrl_c_is_ignored_relays_say_how_they_end(tmp_path: Path) -> None
         assert child.returncode == 0
         text = f"mcpsniff: Ctrl-C is ignored here (started with &): end it with kill {child.pid}\n"
         assert (text in (said + rest).decode()) is not quiet
+
+
+def test_ctrl_c_that_python_drops_is_remembered() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with Remembered() as ctrl_c:
+            ctrl_c.check()
+            with suppress(KeyboardInterrupt):  # as Python does in a destructor
+                os.kill(os.getpid(), signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                ctrl_c.check()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
