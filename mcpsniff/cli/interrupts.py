@@ -7,6 +7,7 @@ So there is none.
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -47,20 +48,28 @@ class Remembered:
     def __init__(self) -> None:
         self._came = False
         self._before: Any = None
+        self._hook = sys.unraisablehook
 
     def __enter__(self) -> "Remembered":
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._before = signal.signal(signal.SIGINT, self._interrupt)
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._dropped
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+            sys.unraisablehook = self._hook
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
         if self._came:
             raise KeyboardInterrupt
+
+    def _dropped(self, what: "sys.UnraisableHookArgs") -> None:
+        """Say nothing of a Ctrl-C that Python drops: it is remembered."""
+        if not self._came or what.exc_type is not KeyboardInterrupt:
+            self._hook(what)
 
     def _interrupt(self, _number: int, _frame: object) -> None:
         self._came = True
